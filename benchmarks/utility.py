@@ -90,10 +90,6 @@ def both_gaussian(split: Split, epsilon: float, seed: int) -> Any:
     return ours(split, epsilon, seed, sensitivity=sampler)
 
 
-def weighed(split: Split, epsilon: float, seed: int) -> Any:
-    return ours(split, epsilon, seed, combine="reference")
-
-
 def hint_followed(split: Split, epsilon: float, seed: int) -> Any:
     """Return what the hint of the default tells to use instead, if anything."""
     model = ours(split, epsilon, seed)
@@ -159,7 +155,6 @@ CONTESTANTS = {
     "both, Gaussian": Contestant(both_gaussian, TOGETHER),
     "hint followed": Contestant(hint_followed, "as told", LINEAR),
     "private alone": Contestant(private_alone, RANDOM, LINEAR),
-    "weighed": Contestant(weighed, RANDOM, ("clusterer",)),
     "bound": Contestant(bound, PURE, LINEAR),
     "AdaSSP": Contestant(
         adassp, "(epsilon, 1e-6) for all, one record more or less", ("regressor",)
@@ -324,9 +319,6 @@ def claims(medians: dict[Task, float]) -> Iterator[Claim]:
         if bare is not None and name == "default" and ten and cell.private >= 3000:
             near = NEAR["3000" if cell.private == 3000 else "all"]
             yield Claim(f"{text}, without privacy", figure, bare - near)
-        if public is not None and name == "weighed":
-            limit = min(medians.get((cell, "default", epsilon), public), public)
-            yield Claim(f"{text}, better part", figure, limit + 2 * SLACK, most=True)
 
 
 def advice(found: Found) -> Iterator[Claim]:

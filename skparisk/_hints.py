@@ -225,7 +225,8 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     if sampler is None:
         return ["pairs sampled from public records"]
     found = []
-    if model.combine_ is None and model.reference_comparison_ is not None:
+    compared = model.reference_comparison_ is not None
+    if compared and getattr(model, "combine_", "reference") is None:
         found.append('combine="reference"')
     penalty = "alpha" if hasattr(model, "alpha") else "C"
     if is_number(getattr(model, penalty, None)) and not math.isnan(ratio):

@@ -40,13 +40,11 @@ from skparisk._training_data import (
     recipe_of,
     samples_training_data,
 )
-from skparisk._words import DOUBTS, LEAKS
+from skparisk._words import DOUBTS
 from skparisk.core.calibrate import Noise, find_known
 from skparisk.core.checks import (
     IncompatibleError,
-    PrivacyLeakWarning,
     check_at_least,
-    check_choice,
     check_epsilon,
     check_positive,
     check_probability,
@@ -131,8 +129,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         noise_source(self.noise_random_state)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        if self.combine is not None:
-            check_choice(self.combine, "combine", self._combines)
         proven = bound_parameters is not None
         if isinstance(source, str) and source == "bound" and proven:
             return "bound"
@@ -187,7 +183,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
 
         Nothing of the private records is kept for it.
         """
-        self._check_combine(source, table)
         recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)
@@ -221,7 +216,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                     "reference None to sample from the training data with a warning."
                 )
             if private:
-                self._refuse_combine("the reference has records of the training data")
                 warn_private_reference()
             known = of_source if table is None else known
         elif private:
@@ -426,14 +420,9 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             self._add_to_claim(
                 assumptions=[Assumption.FROZEN_PARTS], note="parts fitted before"
             )
-        around = leaks_around()
-        leaks = [leak for leak in around if leak not in certificate.leaks]
-        if not leaks:
-            return
-        if not is_searched():
-            for leak in leaks:
-                warn_caller(f"{LEAKS[leak]} {around[leak]}", PrivacyLeakWarning)
-        self._add_to_claim(leaks=leaks, note="what is around a fit")
+        leaks = leaks_around(certificate.leaks, warn=not is_searched())
+        if leaks:
+            self._add_to_claim(leaks=leaks, note="what is around a fit")
 
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""

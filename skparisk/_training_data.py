@@ -7,9 +7,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from skparisk._callers import (
-    refuse_reference_in_other_units,
-)
+from skparisk._callers import refuse_reference_in_other_units
 from skparisk.core.claim import Certificate
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import PublicForm, Records
@@ -116,7 +114,7 @@ def read_as_public(
     these are known.
     """
     if table is None and has_table(source):
-        refuse_reference_in_other_units("The reference of the SensitivitySampler")
+        refuse_reference_in_other_units()
     known: Any = table
     if table is None and isinstance(source, SensitivitySampler):
         known = source.reference
@@ -165,7 +163,7 @@ def reference_table(
     """
     if X is None and y is None:
         return None
-    refuse_reference_in_other_units()
+    refuse_reference_in_other_units("X_reference")
     reference: Reference
     if is_reference(X):
         if y is not None:

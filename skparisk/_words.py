@@ -118,10 +118,6 @@ LEAKS = {
     Leak.CHOSEN: (
         "The parameters were chosen by scores on the private records, without noise."
     ),
-    Leak.PICKED: (
-        "Which of the private records the release is about was chosen by earlier fits "
-        "to them: one record may move which others these are."
-    ),
     Leak.REDRAWN: (
         "Another secret sample of these records, or of a part of them, was drawn and "
         "released as well: what both releases together tell is not covered."

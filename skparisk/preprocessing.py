@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._callers import tell_leaks_around
+from skparisk._callers import leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._words import LEAKS
 from skparisk.core.checks import (
@@ -188,7 +188,7 @@ class RandomizedResponseTransformer(
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
-        leaks, known = tell_leaks_around(), _fitted_to.get(self)
+        leaks, known = leaks_around(), _fitted_to.get(self)
         if known is not None and _sketch(indices).overlaps(known):
             leaks += (Leak.PRIVATE_CATEGORIES,)
             warn_caller(

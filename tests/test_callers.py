@@ -7,22 +7,18 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
-from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     BaggingRegressor,
-    StackingRegressor,
-    VotingClassifier,
     VotingRegressor,
 )
-from sklearn.feature_selection import RFE, RFECV
+from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, RANSACRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
-from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skparisk import (
     IncompatibleError,
@@ -30,7 +26,6 @@ from skparisk import (
     PrivacyLedger,
     PrivateEstimator,
     PrivateGridSearchCV,
-    PrivateLogisticRegression,
     PrivateRidge,
     PrivateTable,
     SchemaReference,
@@ -54,89 +49,6 @@ PUBLIC = RNG.normal(size=(3000, 3))
 def ridge():
     """Return a private model that needs no reference."""
     return PrivateRidge(sensitivity="bound", x_norm=3.0, y_bounds=(-9.0, 9.0))
-
-
-def classifier():
-    """Return one with declared classes."""
-    return PrivateLogisticRegression(
-        sensitivity="bound", x_norm=3.0, classes=[0, 1], random_state=0
-    )
-
-
-class Steps(BaseEstimator):
-    """A pipeline that is not scikit-learn's."""
-
-    def __init__(self, steps):
-        self.steps = steps
-
-    def fit(self, X, y):
-        """Fit a step to what the step before it made of the records."""
-        for _, step in self.steps[:-1]:
-            X = step.fit(X, y).transform(X)
-        self.steps[-1][1].fit(X, y)
-        return self
-
-
-class Scaled(BaseEstimator):
-    """A hand-written class that keeps what it learns under names of its own."""
-
-    def __init__(self, step, last):
-        self.step = step
-        self.last = last
-
-    def fit(self, X, y):
-        """Fit both parts."""
-        self.step_ = {"only": clone(self.step).fit(X, y)}["only"]
-        self.last_ = clone(self.last).fit(self.step_.transform(X), y)
-        return self
-
-
-class Centered:
-    """Of no package, with a step of no package."""
-
-    def __init__(self, last, scaler=None):
-        self.scaler = Center() if scaler is None else scaler
-        self.last = last
-
-    def fit(self, X, y):
-        """Fit both parts."""
-        self.last.fit(X - self.scaler.fit(X).mean_, y)
-        return self
-
-
-class Center:
-    """Learn means."""
-
-    def fit(self, X):
-        """Learn them."""
-        self.mean_ = X.mean(axis=0)
-        return self
-
-
-class Hidden(Center):
-    """Of which only a method tells that it is fitted."""
-
-    def fit(self, X):
-        """Learn means."""
-        self._mean = X.mean(axis=0)
-        return self
-
-    @property
-    def mean_(self):
-        """What was learned."""
-        return self._mean
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "_mean")
-
-
-class Scaling(PrivateRidge):
-    """A private model that scales by itself."""
-
-    def fit(self, X, y):
-        """Scale without noise."""
-        self.scaler = StandardScaler().fit(X)
-        return super().fit(self.scaler.transform(X), y)
 
 
 def find_certificates(fitted):
@@ -175,19 +87,13 @@ LEARNING = {
     "columns": lambda: make_pipeline(
         make_column_transformer((StandardScaler(), [0, 1]), (STATELESS, [2])), ridge()
     ),
+    "other columns": lambda: make_pipeline(
+        make_column_transformer((STATELESS, [2]), remainder=StandardScaler()), ridge()
+    ),
     "union": lambda: make_pipeline(make_union(STATELESS, StandardScaler()), ridge()),
     "pipeline inside": lambda: make_pipeline(
         make_pipeline(STATELESS, StandardScaler()), ridge()
     ),
-    "own steps": lambda: Steps([("scaler", StandardScaler()), ("ridge", ridge())]),
-    "own parts": lambda: Scaled(StandardScaler(), ridge()),
-    "of no package": lambda: Centered(ridge()),
-    "that tells": lambda: Centered(ridge(), Hidden()),
-    "inherited": lambda: Scaling(sensitivity="bound", x_norm=3.0, y_bounds=(-9.0, 9.0)),
-    "targets": lambda: TransformedTargetRegressor(
-        ridge(), transformer=StandardScaler()
-    ),
-    "stacked": lambda: StackingRegressor([("a", LinearRegression())], ridge(), cv=2),
 }
 
 
@@ -240,13 +146,7 @@ HARMLESS = {
     ),
     "union": lambda: make_pipeline(make_union(STATELESS, Normalizer()), ridge()),
     "pipeline inside": lambda: make_pipeline(make_pipeline(STATELESS, FROZEN), ridge()),
-    "own steps": lambda: Steps([("a", STATELESS), ("b", FROZEN), ("ridge", ridge())]),
-    "own parts": lambda: Scaled(STATELESS, ridge()),
-    "private before": lambda: Steps([("a", Passing()), ("ridge", ridge())]),
-    "targets": lambda: TransformedTargetRegressor(
-        ridge(), func=np.tanh, inverse_func=np.arctanh, check_inverse=False
-    ),
-    "stacked": lambda: StackingRegressor([("a", ridge())], ridge(), cv=2),
+    "private before": lambda: make_pipeline(Passing(), ridge()),
     "voting": lambda: VotingRegressor([("a", LinearRegression()), ("b", ridge())]),
     "bagging": lambda: BaggingRegressor(ridge(), 2, bootstrap=False),
     "elimination": lambda: RFE(ridge(), n_features_to_select=2),
@@ -286,15 +186,12 @@ def test_frozen_steps_before_a_model_are_on_the_word_of_the_caller(first):
     assert last.certificate_.private
 
 
-@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV, RFECV])
+@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV])
 def test_a_choice_by_private_scores_is_told(kind):
     """Of the model that is fitted last, with what was chosen."""
-    if kind is RFECV:
-        search = RFECV(ridge(), cv=KFold(2))
-    else:
-        search = kind(ridge(), {"alpha": [1.0, 2.0]}, cv=KFold(2))
-        if kind is RandomizedSearchCV:
-            search.set_params(n_iter=1)
+    search = kind(ridge(), {"alpha": [1.0, 2.0]}, cv=KFold(2))
+    if kind is RandomizedSearchCV:
+        search.set_params(n_iter=1)
     assert fit_caught(search) == {Leak.CHOSEN}
     if kind is GridSearchCV:
         with PrivacyLedger(
@@ -302,15 +199,6 @@ def test_a_choice_by_private_scores_is_told(kind):
         ) as ledger:  # nothing is chosen from scores of these fits
             search = clone(search).set_params(refit=False).fit(X, Y)
         assert not ledger.spent.leaks
-
-
-def test_a_choice_of_records_by_earlier_fits_is_told():
-    """One record may move which others the last fit is about."""
-    trials = RANSACRegressor(ridge(), min_samples=50, max_trials=2, random_state=0)
-    assert fit_caught(trials) == {Leak.PICKED}
-    labels = np.where(np.arange(200) < 100, Y > 0, -1)
-    by_itself = SelfTrainingClassifier(classifier(), max_iter=2)
-    assert Leak.PICKED in fit_caught(by_itself, labels)
 
 
 def test_a_private_search_is_told_of_what_is_before_it():
@@ -328,19 +216,6 @@ def test_a_private_search_is_told_of_what_is_before_it():
     assert not make_pipeline(STATELESS, search).fit(X, Y)[-1].certificate_.leaks
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: OneVsRestClassifier(classifier()),
-        lambda: OneVsOneClassifier(classifier()),
-        lambda: VotingClassifier([("a", classifier())]),
-    ],
-)
-def test_classes_that_an_ensemble_reads_are_told(make):
-    """Of labels that were encoded by it, declared ones say nothing."""
-    assert fit_caught(make(), (Y > 0).astype(int)) == {Leak.PRIVATE_CLASSES}
-
-
 @pytest.mark.parametrize("step", [StandardScaler(), STATELESS, FROZEN])
 def test_a_sampler_with_a_reference_is_refused_behind_what_learns(step):
     """Its pairs would be in other units; fitted to public records it is right."""
@@ -352,11 +227,11 @@ def test_a_sampler_with_a_reference_is_refused_behind_what_learns(step):
         assert pipeline.fit_transform(X).shape == X.shape
         return
     for fit in (pipeline.fit, pipeline.fit_transform):
-        with pytest.raises(IncompatibleError, match="behind step, which is fitted"):
+        with pytest.raises(IncompatibleError, match="not transformed by step, as X"):
             fit(X)
     # Nor may one that was fitted to them, and is not fitted again, release behind it.
     before = FrozenEstimator(SensitivitySampler(n_pairs=100).fit(public))
-    with pytest.raises(IncompatibleError, match="behind step, which is fitted"):
+    with pytest.raises(IncompatibleError, match="not transformed by step, as X"):
         Pipeline([("step", step), ("sampler", before)]).fit_transform(X)
     pipeline.set_params(sampler__reference=None).fit(public)
     assert pipeline.transform(X).shape == X.shape

@@ -375,13 +375,13 @@ def test_a_certificate_is_weakened_and_never_improved():
         advantage=Advantage(0.1, 0.4, 0.05, 0.02, 0.06),
     )
     more = base.weaken(
-        leaks=[Leak.CHOSEN, Leak.PICKED],
+        leaks=[Leak.CHOSEN, Leak.LEARNS_MORE],
         doubts=[Doubt.OUTLIER],
         assumptions=[Assumption.FROZEN_PARTS],
         relation="replace-one",
         for_new_people="not known",
     )
-    assert more.leaks == {Leak.CHOSEN, Leak.PICKED}
+    assert more.leaks == {Leak.CHOSEN, Leak.LEARNS_MORE}
     assert more.doubts == {Doubt.OUTLIER}
     assert more.assumptions == base.assumptions | {Assumption.FROZEN_PARTS}
     assert more.evidence.for_new_people == "not known"

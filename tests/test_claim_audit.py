@@ -17,6 +17,7 @@ import tqdm.auto
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
+from unnoised import find_unnoised, places_of_numbers
 
 from skparisk import (
     AuditDisplay,
@@ -40,12 +41,10 @@ from skparisk.audit import (
     PairAttack,
     ShareBeyond,
     estimate_epsilon_lower_bound,
-    find_unnoised,
     find_worst_neighbor,
 )
 from skparisk.audit._claim_audit import share_p_value
 from skparisk.audit._lower_bound import Counts, draw_releases
-from skparisk.audit._numbers import places_of_numbers
 from skparisk.audit._releases import Audited, KnownNoise, numbers_of
 from skparisk.core.claim import mint
 from skparisk.reference import TableReference
@@ -470,7 +469,6 @@ def test_a_ledger_is_not_charged():
         for look in (
             lambda: audit_claim(NoisyMean(), X, claim=1.0, **FEW),
             lambda: find_worst_neighbor(np.mean, X),
-            lambda: find_unnoised(Ridge(), X, Y, plain=Ridge()),
         ):
             with pytest.raises(IncompatibleError, match="outside of the ledger"):
                 look()
@@ -682,10 +680,6 @@ def test_the_bytes_of_a_pickle_are_searched_as_well():
 def test_nothing_is_found_on_models_of_the_package():
     assert not find_unnoised(RIDGE, X, Y, fit_params=PUBLIC)
     assert not find_unnoised(PrivateMoments(), X, Y, fit_params=PUBLIC)
-    with pytest.raises(ValueError, match="plain must be given for a Ridge"):
-        find_unnoised(Ridge(), X, Y)
-    with pytest.raises(ValueError, match="at least 4 records"):
-        find_unnoised(Ridge(), X[:3], Y[:3], plain=Ridge())
 
 
 def test_a_model_that_cannot_be_pickled_has_its_numbers_looked_at():

@@ -30,10 +30,10 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
+from unnoised import numbers_in, telling
 from wrapped import SECOND, numbers_reached, private
 
 from skparisk import CalibrationError, IncompatibleError
-from skparisk.audit._numbers import numbers_in, telling
 from skparisk.queries import LeafQuery
 from skparisk.queries._state import read
 from skparisk.wrappers._finding import METHODS, main_methods
@@ -289,8 +289,7 @@ The page is written by ``python tests/test_every_estimator.py``, which also test
 what is served is finite, that it is scikit-learn's own answer without noise, and that
 with noise nothing but the release is kept. Trees and forests have splits from the
 reference, and only the values of their leaves are released (:doc:`theory/forests`).
-With ``sensitivity="bound"`` so are sums over classes, for naive Bayes classifiers, and
-over bins, for isotonic regression.
+With ``sensitivity="bound"`` so are sums over classes, for naive Bayes classifiers.
 """
 SECTIONS = {
     "fitted": (

@@ -645,11 +645,6 @@ def test_public_records_are_not_forgotten():
     assert model.score(X, LABELS) >= public - 0.1
 
 
-def test_public_records_are_not_weighed_twice():
-    with pytest.raises(ValueError, match="combine must be None for trees and forests"):
-        fit(RandomForestClassifier(3), combine="reference", sensitivity=None)
-
-
 def test_numbers_that_trees_do_not_take_tell_nothing():
     """They are refused by trees, as no float32, so they become the largest of these."""
     huge = X.copy()

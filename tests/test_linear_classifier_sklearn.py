@@ -18,6 +18,7 @@ from linear_classifiers import (
     Y_PUBLIC,
     X,
     Y,
+    alone,
     each_shell,
     make,
     make_data,
@@ -183,7 +184,7 @@ def test_a_search_reaches_the_penalty_and_the_sampler(shell):
         "epsilon": [1.0, 100.0],
         "sensitivity__n_pairs": [19, 39],
     }
-    search = GridSearchCV(make(shell, combine=None), grid, cv=2).fit(X, Y, **PUBLIC)
+    search = GridSearchCV(make(alone(shell)), grid, cv=2).fit(X, Y, **PUBLIC)
     best = search.best_estimator_
     assert best.sampler_.n_pairs == search.best_params_["sensitivity__n_pairs"]
     assert search.best_params_["C"] == best.sampler_.query_.C

@@ -15,6 +15,7 @@ from linear_classifiers import (
     SQUARED,
     X,
     Y,
+    alone,
     classes_2_3,
     each_shell,
     exact,
@@ -30,6 +31,7 @@ from linear_classifiers import (
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from unnoised import numbers_in
 
 from skparisk import (
     CalibrationError,
@@ -37,7 +39,6 @@ from skparisk import (
     PrivateLogisticRegression,
     SensitivitySampler,
 )
-from skparisk.audit._numbers import numbers_in
 from skparisk.reference import TableReference
 
 each_way = pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_fitted_attributes_are_the_documented_ones(shell, way, n_classes):
 def test_the_sampled_sensitivity_is_that_of_the_sampler(shell, n_classes):
     X, y = make_data(100, n_classes)
     _, public = ways(shell, n_classes)["sampled"]
-    model = make(shell, epsilon=0.7, gamma=0.1, C=0.5, combine=None).fit(X, y, **public)
+    model = make(alone(shell), epsilon=0.7, gamma=0.1, C=0.5).fit(X, y, **public)
     query = shell._make_query(tuple(range(n_classes)), shell.C)
     query = type(query)(**vars(query) | {"C": 0.5})
     sampler = SensitivitySampler(query, n_records=100, n_pairs=19, random_state=0)

@@ -20,6 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from unnoised import numbers_in
 
 from skparisk import (
     CalibrationError,
@@ -29,7 +30,6 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.audit._numbers import numbers_in
 from skparisk.core import Leak
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.linear_model._ridge import BoundedRidge

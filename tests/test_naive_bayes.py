@@ -306,8 +306,6 @@ def test_numbers_that_are_missing_or_huge_are_somewhere():
 def test_what_cannot_be_is_refused():
     with pytest.raises(IncompatibleError, match="GaussianNB must have bounds"):
         bounded(GaussianNB(), classes=KINDS).fit(X, LABELS)
-    with pytest.raises(ValueError, match="combine must be None"):
-        fit(GaussianNB(), combine="reference")
     alone = make_pipeline(FunctionTransformer(_less_mean), GaussianNB())
     with pytest.raises(IncompatibleError, match="each record by itself"):
         fit(alone)

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import validate_data
+from unnoised import numbers_in, telling
 from wrapped import (
     CHEAP,
     DECLARED,
@@ -48,7 +49,6 @@ from skparisk import (
     TableReference,
     UtilityWarning,
 )
-from skparisk.audit._numbers import numbers_in, telling
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader
 from skparisk.queries._estimator import repeatable
 from skparisk.queries._state import find_numbers
@@ -59,10 +59,7 @@ from skparisk.wrappers._finding import put
 
 PARAMETERS = set(PrivateEstimator(Ridge()).get_params(deep=False))
 FITTED = {
-    "combine_",
-    "private_weight_",
     "reference_comparison_",
-    "reference_shift_",
     "released_",
     "estimator_",
     "template_",

@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
+from unnoised import places_of_numbers
 
 from skparisk import PrivateEstimator, SensitivitySampler
-from skparisk.audit._numbers import places_of_numbers
 from skparisk.queries._estimator import repeatable
 from skparisk.reference import TableReference
 

@@ -15,7 +15,6 @@ from skparisk.audit._lower_bound import (
     estimate_epsilon_lower_bound,
 )
 from skparisk.audit._reference_audit import ReferenceAudit
-from skparisk.audit._unnoised import UnnoisedNumber, find_unnoised
 from skparisk.audit._worst_neighbor import WorstNeighbor, find_worst_neighbor
 
 __all__ = [
@@ -24,12 +23,10 @@ __all__ = [
     "PairAttack",
     "ReferenceAudit",
     "ShareBeyond",
-    "UnnoisedNumber",
     "WorstNeighbor",
     "audit_claim",
     "audit_reference",
     "estimate_epsilon_lower_bound",
-    "find_unnoised",
     "find_worst_neighbor",
     "required_blocks",
 ]

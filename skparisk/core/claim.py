@@ -84,7 +84,6 @@ class Leak(StrEnum):
     LEARNS_MORE = "learns-more"
     FITTED_PARTS = "fitted-parts"
     CHOSEN = "chosen"
-    PICKED = "picked"
     REDRAWN = "redrawn"
 
     @property

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skparisk._public_fit import BesidePublicMixin, PublicFit
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
-from skparisk._weighing import Weighed, shape_of, weights_of_seen
+from skparisk.core.checks import check_choice
 from skparisk.core.noise import AdditiveNoise
 from skparisk.linear_model._cross_fitted import (
     CrossFitted,
@@ -21,7 +23,6 @@ from skparisk.linear_model._cross_fitted import (
 )
 from skparisk.linear_model._penalty_choice import PenaltyChooser
 from skparisk.queries import (
-    LinearSVCQuery,
     LogisticRegressionQuery,
     Query,
     RidgeQuery,
@@ -42,9 +43,77 @@ from skparisk.queries._units import (
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._workers import one_thread
 
 # Other penalties of a public fit: powers of 10 for each record, and columns of size 1.
 _PLACES = (-1.0, -0.5, 0.0, 0.5, 1.0)
+# Of a variance of 1: what is singular but for rounding can be solved for.
+_RIDGE = 2.0**-36
+_SMALLEST = np.finfo(np.float64).tiny
+# Of the mean weight: along what public records do not tell apart, others may differ.
+_LEAST_WEIGHT = 2.0**-10
+# Logarithms of how much larger a shift is than the error of the public fit.
+_LOG_ODDS = np.linspace(-12.0, 60.0, 721)
+
+
+class Weighed(NamedTuple):
+    """What a release tells of how far a public fit is off, for each output."""
+
+    # What is to be added to the public fit.
+    correction: Floats
+    # Of the release, the mean among the outputs, in [0, 1].
+    weight: float
+    # Standard deviations of what public and private people differ in: medians.
+    shift: Floats
+
+
+def weights_of_seen(
+    seen: Floats, response: Floats, *, release: Floats, public: Floats
+) -> tuple[Floats, float]:
+    """Return weights, in [0, 1], of what a release shows of a shift, and its variance.
+
+    Along axes in which shifts are alike. A release shows ``response @ shift``, with an
+    error of the covariance `release`, of a shift that is `public` and what populations
+    differ in. The weights are those with which it is closest to the shift itself on
+    average: nothing that a penalty took is enlarged, but no more is taken.
+    """
+    n_outputs, shape = len(seen), response @ response.T
+    shown = response @ public @ response.T
+    unit = max(np.trace(release + shown) / n_outputs, _SMALLEST)
+    seen = seen / np.sqrt(unit)
+    release, public, shown = (each / unit for each in (release, public, shown))
+    # To directions in which chance is independent, and shifts are alike.
+    turn = np.linalg.inv(np.linalg.cholesky(_lifted(shape, _RIDGE)))
+    chance = release + shown + _RIDGE * np.eye(n_outputs)
+    variances, axes = np.linalg.eigh(turn @ chance @ turn.T)
+    turn = axes.T @ turn
+    # Variances of shifts, and how likely each is.
+    usual = np.trace(turn @ shown @ turn.T) / n_outputs
+    sizes = (usual * np.exp(_LOG_ODDS))[:, None]
+    chances = _posterior((turn @ seen) ** 2, variances + sizes)
+    variances = np.diag(release + shown) + sizes * np.diag(shape)
+    products = np.diag(public @ response.T) + sizes * np.diag(response)
+    weights = chances @ (products / np.maximum(variances, _SMALLEST))
+    median = sizes[np.searchsorted(np.cumsum(chances), 0.5), 0]
+    return np.clip(weights, 0.0, 1.0), float(unit * median)
+
+
+def _lifted(matrix: Floats, share: float) -> Floats:
+    """Return a matrix of which no direction has less than a share of their mean."""
+    mean = np.trace(matrix) / len(matrix)
+    return matrix + share * (mean if mean > 0 else 1.0) * np.eye(len(matrix))
+
+
+def _posterior(squares: Floats, variances: Floats) -> Floats:
+    """Return how likely each shift is, for squares of such variances.
+
+    Before these are known its mean is what is usual, and it is more than c times that
+    with probability 1 / (1 + c)^2.
+    """
+    before = -2 * np.logaddexp(0, _LOG_ODDS) - np.logaddexp(0, -_LOG_ODDS)
+    log = before - np.sum(np.log(variances) + squares / variances, axis=1) / 2
+    chances = np.exp(log - log.max())
+    return np.asarray(chances / chances.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +280,12 @@ class PublicStart:
 
     @property
     def _shape(self) -> Floats:
-        """What people may differ in: alike in all that predictions show."""
-        return shape_of(self.weights)
+        """What people may differ in: alike in all that predictions show.
+
+        But for directions of little weight.
+        """
+        inverse = np.linalg.inv(_lifted(self.weights, _LEAST_WEIGHT))
+        return np.asarray(inverse, dtype=np.float64)
 
     def _of_release(self, query: CorrectionQuery) -> tuple[Floats, Floats]:
         """Return what a release shows of a shift, and its covariance over people."""
@@ -258,11 +331,23 @@ class CorrectionChooser(PenaltyChooser):
 class CorrectionMixin(BesidePublicMixin):
     """Release corrections to a fit of public records, if they are combined."""
 
-    _combines: tuple[str, ...] = ("auto", "reference")
+    # None for those that have no such parameter.
+    combine: Any = None
+    sampler_: SensitivitySampler | None
 
-    @staticmethod
-    def _refuse_corrected(source: SensitivitySource, table: Reference | None) -> None:
-        """Refuse what an earlier correction has made of public records."""
+    def _check_combine(
+        self, source: SensitivitySource, table: Reference | None
+    ) -> None:
+        """Refuse to correct where there are no public records, unless "auto".
+
+        And what an earlier correction has made of public records.
+        """
+        if self.combine is not None:
+            check_choice(self.combine, "combine", ("auto", "reference"))
+        public = public_table(source, table)
+        asked = getattr(source, "query_", None)
+        if isinstance(public, str) and not isinstance(asked, CorrectionQuery):
+            self._refuse_combine(public)
         known = None if hasattr(source, "certificate_") else source
         for each in (table, getattr(known, "reference", None)):
             if isinstance(each, TableReference) and each.is_cross_fitted:
@@ -279,14 +364,17 @@ class CorrectionMixin(BesidePublicMixin):
         data: TrainingData,
     ) -> PublicStart | None:
         """Return the fit of public records that private ones are to correct, if any."""
-        if self.combine is None or isinstance(query, LinearSVCQuery):
+        if self.combine is None:
             return None
         fitted = getattr(source, "query_", None)
         if isinstance(fitted, CorrectionQuery):
             known: PublicStart = fitted.public
             return known
+        if data.reference_is_private:
+            self._refuse_combine("the reference has records of the training data")
+            return None
         table = public_table(source, data.table)
-        if isinstance(table, str) or data.reference_is_private:
+        if isinstance(table, str):
             return None  # it was refused unless "auto"
         assert isinstance(source, SensitivitySampler)
         if self.combine == "auto" and math.isinf(source.epsilon):
@@ -303,6 +391,15 @@ class CorrectionMixin(BesidePublicMixin):
             self._refuse_combine(reason)
         return start
 
+    def _refuse_combine(self, reason: str) -> None:
+        """Refuse to correct a public fit that there is not, unless "auto"."""
+        if self.combine == "reference":
+            raise ValueError(
+                "combine must be None or 'auto' unless pairs are sampled from a table "
+                f"of public records, whose fit is to be corrected, but {reason}: give "
+                "X_reference and y_reference; got 'reference'."
+            )
+
     def _as_asked(
         self,
         source: SensitivitySource,
@@ -313,10 +410,33 @@ class CorrectionMixin(BesidePublicMixin):
     ) -> tuple[Query, PublicFit | None, TrainingData]:
         """Return what is released, what with it is compared, and of which data."""
         if start is None:
-            return query, self._find_public_fit(source, query, data, usual), data
+            # No noise is a reason to depart from the usual penalty.
+            alone = query if usual is None else usual
+            return query, self._find_public_fit(source, alone, data), data
         public = self._find_public_fit(source, start.usual, data)
         assert isinstance(source, SensitivitySampler)
         return start.query(query), public, start.used_in(source, data)
+
+    def _serve_with(
+        self,
+        start: PublicStart | None,
+        released: Floats,
+        public: PublicFit | None,
+        unpack: Callable[[Any, Floats], None],
+        decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+    ) -> None:
+        """Serve what was released, added to the public fit that it corrects, if any."""
+        self.released_ = served = released
+        combined, weight, shift = None, 1.0, None
+        if start is not None:
+            assert self.sampler_ is not None
+            with one_thread():
+                correction, weight, shift = start.weigh_with(released, self.sampler_)
+            combined, served = "reference", start.numbers + correction
+        if "combine" in vars(self):
+            self.combine_, self.private_weight_ = combined, weight
+            self.reference_shift_ = shift
+        self._serve(served, public, unpack, decode, weight)
 
 
 def _better(

@@ -71,7 +71,7 @@ class PrivateLinearClassifier(
         table = reference_table(X_reference, y_reference, any_table=True)
         private = read_as_public(source, table, X, y, classifies=True)
         features, given = validate_private(self, *private, dtype=np.float64)
-        self._refuse_corrected(source, table)
+        self._check_combine(source, table)
         labels = PublicClasses.find(self.classes, table, y_reference, source, given)
         asked = AskedPenalty.of(self.C, "C", source, table, self.epsilon)
         query: Any = self._make_query(labels.numbers, asked.value)
@@ -92,12 +92,12 @@ class PrivateLinearClassifier(
         else:
             released = self._release(source, asks, data)
         self.classes_ = labels.labels
-        self._serve(
+        self._serve_with(
+            start,
             released,
             public,
             lambda model, each: model._unpack(each),
             labels.decode,
-            start=start,
         )
         tell_classes(self, labels)
         return self

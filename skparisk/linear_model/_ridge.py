@@ -277,7 +277,7 @@ class PrivateRidge(
         if solver == "moments":
             return self._fit_moments(source, X, y, given)
         table = reference_table(X_reference, y_reference)
-        self._refuse_corrected(source, table)
+        self._check_combine(source, table)
         asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
         query = RidgeQuery(asked.value, fit_intercept=fit_intercept)
         private = read_as_public(source, table, X, y)
@@ -311,11 +311,8 @@ class PrivateRidge(
             released = self._release(source, asks, data)
         shape = targets.shape[1:]
         self.moments_: PrivateMoments | None = None
-        self._serve(
-            released,
-            public,
-            lambda model, each: model._unpack(each, shape),
-            start=start,
+        self._serve_with(
+            start, released, public, lambda model, each: model._unpack(each, shape)
         )
         return self
 

@@ -16,7 +16,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.metadata_routing import MetadataRouter
 
-from skparisk._callers import tell_leaks_around
+from skparisk._callers import leaks_around
 from skparisk._checks import check_n_jobs, check_verbose
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
@@ -252,7 +252,7 @@ class PrivateGridSearchCV(GridSearchCV):
             noise_random_state=self.noise_random_state,
         )
         # Their fits are silent, and say it on their certificates.
-        tell_leaks_around()
+        leaks_around()
         choice = selection._choose(task)
         self.scorer_ = scorer
         self.multimetric_ = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -135,8 +135,8 @@ class EstimatorQuery(Unpadded, Query):
     template : object, default=None
         What the released numbers are put into. It knows nothing of private records.
 
-    ranges : object, default=None
-        Where the released numbers can be, as public records tell.
+    ranges : mapping of str to (ndarray, ndarray), default={}
+        The least and the most of released arrays, as public records tell.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class EstimatorQuery(Unpadded, Query):
     anchor: Numbers | None = None
     asked: Any = None
     template: Any = None
-    ranges: Any = None
+    ranges: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
 
     @property
     def needs_y(self) -> bool:

@@ -6,7 +6,8 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,7 +173,9 @@ class LeafQuery(Unpadded, Query):
     labels: NDArray[Any] | None = None
     template: Any = None
 
-    ranges = None  # what noise takes out of these is brought back with leaf values
+    ranges: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {}
+    )  # what noise takes out of these is brought back with leaf values
     needs_y = True
     any_table = True  # whatever the estimator takes
     is_sum = True  # neighbors differ by what one record adds to its cells

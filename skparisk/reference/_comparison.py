@@ -20,7 +20,8 @@ class ReferenceComparison:
     public_only : float
         Score of the fit on public records alone, without noise, cross-validated: each
         fifth of the records is predicted by a fit on the others. Where a penalty was
-        chosen for the release, it is that or scikit-learn's (:ref:`thm-combined`).
+        chosen for the release, it is that of the public fit which is corrected, or
+        scikit-learn's.
 
     n_reference : int
         Public records.

@@ -12,7 +12,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._callers import refuse_learned_around
+from skparisk._callers import refuse_reference_in_other_units
 from skparisk._checks import warn_private_reference, warn_redrawn
 from skparisk._private_data import (
     validate_private,
@@ -298,7 +298,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         """Drop the pairs, with a warning, if private records are in their reference."""
         refuse_learned_from(self.pairs_.learning, X, y)
         if self.pairs_.withheld is None:
-            refuse_learned_around()
+            refuse_reference_in_other_units()
         sketch = self.pairs_.sketch
         if sketch is None or is_simulated():
             return

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._callers import refuse_learned_around
+from skparisk._callers import refuse_reference_in_other_units
 from skparisk._checks import check_n_jobs, check_seed, check_verbose
 from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
@@ -471,7 +471,7 @@ default="auto"
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
         if self.reference is not None:
-            refuse_learned_around()
+            refuse_reference_in_other_units()
         query = own_query(self.query)
         terms = self._check_parameters()
         if isinstance(query, RecordQuery):

@@ -48,10 +48,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
-    combine : "reference" or None, default=None
-        "reference": what was released is weighed with a fit on the public records, at
-        no cost: :ref:`private-parameters`.
-
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -67,8 +63,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     penalty_choice_ : PenaltyChoice or None
         What was compared to choose it, if it was chosen.
 
-    released_, combine_, private_weight_ : objects
-    reference_shift_, reference_comparison_ : objects
+    released_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -94,8 +89,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     ((1, 5), True)
     """
 
-    _combines = ("reference",)
-
     def __init__(
         self,
         C: float | str | None = None,
@@ -108,7 +101,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         sensitivity: Any = None,
         x_norm: float | None = None,
         classes: Any = None,
-        combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -123,7 +115,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         self.sensitivity = sensitivity
         self.x_norm = x_norm
         self.classes = classes
-        self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state

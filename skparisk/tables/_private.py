@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._callers import tell_leaks_around
+from skparisk._callers import leaks_around
 from skparisk._checks import check_flag
 from skparisk._fitted import whole_fit
 from skparisk.core.calibrate import Target, find_known
@@ -462,7 +462,7 @@ class PrivateTable(BaseEstimator):
         )
         if not public:  # the evidence would tell how many records there are
             certificate = certificate.without_evidence()
-        certificate = certificate.weaken(leaks=tell_leaks_around())
+        certificate = certificate.weaken(leaks=leaks_around())
         asked = X[query.columns] if query.columns else X
         plan = Plan(query, lambda n_outputs: (noise, certificate), certificate)
         self.released_, self.certificate_ = release(

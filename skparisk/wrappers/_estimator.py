@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
@@ -43,9 +41,8 @@ from skparisk.core.checks import (
 )
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.release import hide_values, silenced, without_values
-from skparisk.core.sealed import Records, container_of, is_frame
+from skparisk.core.sealed import Records, container_of
 from skparisk.exceptions import ReferenceWarning
-from skparisk.neighbors import Database
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._addends import ClassAddend
 from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
@@ -55,265 +52,47 @@ from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference import as_reference
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import Schema, as_numbers, as_records, frame_like
+from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._workers import one_thread
 from skparisk.wrappers._forests import (
     find_trees,
     make_leaf_query,
-    refuse_combined_trees,
 )
-from skparisk.wrappers._isotonic import is_isotonic, make_isotonic_query
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps, freeze_structure
-from skparisk.wrappers._recipes import find_recipe
-from skparisk.wrappers._served import as_probabilities, serve
+from skparisk.wrappers._recipes import LOCATIONS, find_recipe
+from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
 
+# Within which all that is served of a place is brought.
 _Bounds: TypeAlias = tuple[Floats, Floats]
-
-# The other unit: a power of two, which rounds nothing.
-_UNIT = 2.0
-# In units of a column's range: what fits that stop early may differ by.
-_SAME = 1e-3
-_SUM = 1e-9
-# Records that make up the hull.
-_MOST_RECORDS = 1024
-# Weight of the sum of shares, which is one.
-_ONE = 1e4
-# In standard deviations of the records: with less noise than that, a hull of few
-# records may be further from the truth than the release.
-_LEAST_NOISE = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Ranges:
-    """Where released numbers can be."""
-
-    # For arrays with a range: the least and the most that they can be, of shapes that
-    # broadcast to theirs.
-    bounds: Mapping[str, _Bounds]
-    # Arrays whose last axis has shares of one.
-    shares: tuple[str, ...] = ()
-    # Arrays whose last axis is the columns, and which are means of records.
-    means: tuple[str, ...] = ()
-
-    def clip(self, numbers: Numbers) -> Numbers:
-        """Return numbers that are in their range."""
-        found = dict(numbers)
-        for place, (low, high) in self.bounds.items():
-            found[place] = np.clip(found[place], low, high)
-        for place in self.shares:
-            rows = found[place].reshape(-1, found[place].shape[-1])
-            found[place] = as_probabilities(rows).reshape(found[place].shape)
-        return found
-
-    def bring_among(
-        self, numbers: Numbers, records: Any, deviations: Numbers
-    ) -> Numbers:
-        """Return means that lie in the hull of public records, where noise is large.
-
-        A box is much larger than what its records take up of it.
-        """
-        if not self.means:
-            return numbers
-        hull = _Hull.of(records)
-        found = dict(numbers)
-        for place in self.means:
-            noise = np.broadcast_to(deviations[place], found[place].shape) / hull.unit
-            if np.sqrt(np.mean(noise**2)) > _LEAST_NOISE:
-                found[place] = np.apply_along_axis(hull.nearest, -1, found[place])
-        return found
-
-
-class _Hull(NamedTuple):
-    """All means of some records, and the standard deviation of each column."""
-
-    records: Floats
-    unit: Floats
-
-    @classmethod
-    def of(cls, records: Any) -> _Hull:
-        numbers = as_numbers(records, "X of the reference")
-        some = numbers[:: -(-len(numbers) // _MOST_RECORDS)]
-        unit = some.std(axis=0)
-        return cls(some, np.where(unit > 0, unit, 1.0))
-
-    def nearest(self, point: Floats) -> Floats:
-        """Return the mean that is nearest to a point; the point, if it is one."""
-        ones = np.full((1, len(self.records)), _ONE)
-        centered = (self.records - point) / self.unit
-        target = np.append(np.zeros(len(point)), _ONE)
-        try:
-            weights, _ = nnls(np.concatenate([centered.T, ones]), target)
-        # It did not converge, or met a singular matrix in older versions of SciPy: what
-        # is released is not lost.
-        except (RuntimeError, np.linalg.LinAlgError):
-            return point
-        move = weights @ centered / weights.sum()
-        inside = np.abs(move).max() <= _SAME
-        return point if inside else point + move * self.unit
-
-
-class _Columns(NamedTuple):
-    """What columns of public records, or of their targets, hold, and in which unit."""
-
-    low: Floats
-    high: Floats
-    unit: Floats
-
-    @classmethod
-    def of(cls, box: Floats) -> _Columns:
-        width = box[1] - box[0]
-        return cls(box[0], box[1], np.where(width > 0, width, 1.0))
-
-    @property
-    def _zeros(self) -> Floats:
-        # More than twice the range above, so that what is not negative stays so.
-        places = np.arange(len(self.unit)) / len(self.unit)
-        return self.unit * (3 + places) + _UNIT * np.abs(self.high)
-
-    @property
-    def _signs(self) -> Floats:
-        return np.where(np.arange(len(self.unit)) % 2, 1.0, -1.0)
-
-    def move(self, values: Floats) -> Floats:
-        """Return values in another unit, from other zeros, and in reverse."""
-        return (_UNIT * values + self._zeros)[..., ::-1]
-
-    def turn(self, values: Floats) -> Floats:
-        """Return them with the signs of every other column changed as well."""
-        return (_UNIT * self._signs * values + self._zeros)[..., ::-1]
-
-    def bounds_of_location(
-        self, values: Sequence[Floats], moved: Floats | None
-    ) -> _Bounds | None:
-        """Return the range of an array that moves as records do, and is in it."""
-        if not self._fits(values, moved):
-            return None
-        found = self.low, self.high
-        same = _are_same(moved, self.move(values[0]), self.unit[::-1])
-        return found if same and _are_within(values, found, self.unit) else None
-
-    def bounds_of_spread(
-        self, values: Sequence[Floats], moved: Floats | None, turned: Floats | None
-    ) -> _Bounds | None:
-        """Return the range of deviations, variances or covariances of columns.
-
-        They do not move with the zeros, and have the unit or its square; of the signs
-        only covariances know. Variances are within the bound of Popoviciu.
-        """
-        if not (self._fits(values, moved) and self._fits(values, turned)):
-            return None
-        unit, half, none = self.unit, self.unit / 2, np.zeros(len(self.unit))
-        first = values[0][..., ::-1]
-        laws = [
-            (_UNIT * first, _UNIT * first, unit, (none, unit)),
-            (_UNIT**2 * first, _UNIT**2 * first, half**2, (none, half**2)),
-        ]
-        if values[0].shape[-2:] == 2 * unit.shape:
-            most = np.outer(half, half)
-            first = _UNIT**2 * values[0][..., ::-1, ::-1]
-            signs = np.outer(self._signs, self._signs)[::-1, ::-1]
-            laws.append((first, signs * first, most, (np.diag(half**2) - most, most)))
-        for expected, other, size, found in laws:
-            reverse = size[(slice(None, None, -1),) * size.ndim]
-            if (
-                _are_same(moved, expected, reverse)
-                and _are_same(turned, other, reverse)
-                and _are_within(values, found, size)
-            ):
-                return found
-        return None
-
-    def _fits(self, values: Sequence[Floats], moved: Floats | None) -> bool:
-        shape = values[0].shape
-        return (
-            moved is not None
-            and moved.shape == shape
-            and shape[-1:] == self.unit.shape
-            and bool(values[0].any())
-        )
 
 
 def find_ranges(
-    estimator: Any, public: PublicRecords, reader: Reader, fits: Sequence[Any]
-) -> Ranges:
-    """Return the ranges of what is read from fits to public records."""
-    domain = _domain_of(public)
-    if domain is None:
-        return Ranges({})
-    readings = [_read(reader, fitted) for fitted in fits]
-    seen = {
-        place: [of[place] for of in readings]
-        for place, values in readings[0].items()
-        if all(place in of and of[place].shape == values.shape for of in readings)
-    }
-    bounds: dict[str, _Bounds] = {}
-    means: tuple[str, ...] = ()
-    if domain.box is not None and {*public.schema.kinds} == {"number"}:
-        columns = _Columns.of(domain.box)
-        table = as_numbers(public.databases[0][0], "X of the reference")
-        moved, turned = (
-            _read_moved(estimator, public, reader, each)
-            for each in (columns.move(table), columns.turn(table))
-        )
-        for place, values in seen.items():
-            found = columns.bounds_of_location(values, moved.get(place))
-            if found is not None and public.is_resampled:
-                means += (place,) * _are_among(values, public.databases)
-            if found is None:
-                found = columns.bounds_of_spread(
-                    values, moved.get(place), turned.get(place)
-                )
-            if found is not None:
-                bounds[place] = found
-    bounds |= _bounds_of_predictions(reader, seen, domain.target_box)
-    shares = tuple(place for place in seen if all(map(_are_shares, seen[place])))
-    return Ranges(bounds, shares, means)
-
-
-def _bounds_of_predictions(
-    reader: Reader, seen: Mapping[str, Sequence[Floats]], box: Floats | None
+    estimator: Any, public: PublicRecords, numbers: Sequence[Numbers]
 ) -> dict[str, _Bounds]:
-    """Return the range of targets for predictions of a regressor that keep to it."""
-    if not isinstance(reader, PredictionReader) or box is None:
-        return {}
-    low, high = box
-    return {
-        place: (low, high)
-        for place, values in seen.items()
-        if place == "predict"
-        and _are_within(
-            [each.reshape(len(each), -1) for each in values],
-            (low, high),
-            high - low,
-        )
-    }
+    """Return the ranges of released numbers that are values of columns or targets.
 
-
-def _read(reader: Reader, fitted: Any) -> Numbers:
-    """Return what is read from a fit; nothing where it has nothing of the kind."""
-    with suppress(Exception), silenced():
-        return reader(fitted)
-    return {}
-
-
-def _read_moved(
-    estimator: Any, public: PublicRecords, reader: Reader, table: Floats
-) -> Numbers:
-    """Return what is read from a fit to moved records of the first database.
-
-    Nothing if they make no sense to the estimator.
+    As public records have them, or as they are declared. Predictions have that of the
+    targets if those of all public fits keep to it, whose `numbers` these are.
     """
-    X, y = public.databases[0]
-    with suppress(ValueError), np.errstate(all="ignore"):
-        moved = frame_like(X, table) if is_frame(X) else table
-        return _read(reader, public.fit(estimator, (moved, y)))
-    return {}
+    domain, recipe = _domain_of(public), find_recipe(estimator)
+    if domain is None:
+        return {}
+    ranges: dict[str, _Bounds] = {}
+    if domain.box is not None and recipe is not None:
+        low, high = domain.box
+        ranges = {name: (low, high) for name in LOCATIONS if name in numbers[0]}
+    if domain.target_box is not None and "predict" in numbers[0]:
+        low, high = domain.target_box
+        told = [each["predict"].reshape(-1, len(low)) for each in numbers]
+        if all(((low <= each) & (each <= high)).all() for each in told):
+            ranges["predict"] = (low, high)
+    return ranges
 
 
 def _domain_of(public: PublicRecords) -> Domain | None:
@@ -325,37 +104,6 @@ def _domain_of(public: PublicRecords) -> Domain | None:
         return reference.domain
     # Not of records of which each is drawn once.
     return Domain.of(*public.whole) if public.is_resampled else None
-
-
-def _are_same(values: Floats | None, expected: Floats, unit: Floats) -> bool:
-    assert values is not None
-    size = np.abs(expected / unit).max()
-    return bool((np.abs(values - expected) <= _SAME * size * unit).all())
-
-
-def _are_within(values: Sequence[Floats], bounds: _Bounds, unit: Floats) -> bool:
-    low, high = bounds[0] - _SAME * unit, bounds[1] + _SAME * unit
-    return all(bool(((each >= low) & (each <= high)).all()) for each in values)
-
-
-def _are_among(values: Sequence[Floats], databases: Sequence[Database]) -> bool:
-    """Tell if each row of each fit is a mean of the records of its database."""
-    return all(
-        np.abs(hull.nearest(row) - row).max() <= 0
-        for each, database in zip(values, databases, strict=True)
-        for hull in [_Hull.of(database[0])]
-        for row in each.reshape(-1, each.shape[-1])
-    )
-
-
-def _are_shares(values: Floats) -> bool:
-    """Tell if an array has rows of shares of one."""
-    several = values.ndim > 0 and values.shape[-1] > 1
-    return bool(
-        several
-        and (values >= 0).all()
-        and (np.abs(values.sum(axis=-1) - 1) <= _SUM).all()
-    )
 
 
 def make_query(
@@ -384,8 +132,7 @@ def make_query(
             level = float(model.epsilon) if proven else math.inf
             return make_leaf_query(estimator, public, labels, level)
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
-            if labels is None:
-                return make_isotonic_query(estimator, public, float(model.epsilon))
+            assert labels is not None
             return make_bayes_query(estimator, public, labels)
         prepared, public_steps = freeze_structure(estimator, public)
         fits = list(public.fits(prepared))
@@ -410,7 +157,7 @@ def make_query(
         anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
         asked=estimator,
         template=template,
-        ranges=find_ranges(prepared, public, reader, fits),
+        ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
     )
 
 
@@ -664,11 +411,11 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests, naive Bayes classifiers and isotonic regression, is proven: pure
-        epsilon-differential privacy. Forests get much less noise from a sampler with
-        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
-        is "isotropic". The last two have bounds of features from the reference, to
-        which they are clipped.
+        forests and naive Bayes classifiers, is proven: pure epsilon-differential
+        privacy. Forests get much less noise from a sampler with ``randomness="both"``
+        and ``law="gaussian"``; for them a noise shape of "auto" is "isotropic". Naive
+        Bayes classifiers have bounds of features from the reference, to which they are
+        clipped.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -684,10 +431,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
         what was released. None: the nearest point answers, where there are only
         numbers.
-
-    combine : "reference" or None, default=None
-        "reference": what was released is weighed with a fit on the public records, at
-        no cost: :ref:`private-parameters`.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -710,8 +453,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
 
-    released_, combine_, private_weight_ : objects
-    reference_shift_, reference_comparison_ : objects
+    released_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -762,7 +504,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         X_public: Any = None,
         surrogate: Any = None,
         classes: Any = None,
-        combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -777,7 +518,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         self.X_public = X_public
         self.surrogate = surrogate
         self.classes = classes
-        self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -849,11 +589,9 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        self.schema_, query, records = self._find_query(source, estimator, data, labels)
+        self.schema_, query = self._find_query(source, estimator, data, labels)
         public = None
-        if isinstance(query, LeafQuery):
-            refuse_combined_trees(self.combine)
-        else:
+        if not isinstance(query, LeafQuery):
             public = self._find_public_fit(source, query, data)
         if source == "bound":
             assert isinstance(query, LeafQuery)
@@ -870,19 +608,16 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
 
         def unpack(model: Any, answer: NDArray[np.float64]) -> None:
             numbers = asked.split(answer)
-            # A sampler that was fitted by itself for predictions has no ranges.
-            if math.isfinite(self.epsilon) and asked.ranges is not None:
-                numbers = asked.ranges.clip(numbers)
-                if records is not None:
-                    numbers = asked.ranges.bring_among(
-                        numbers, records.whole[0], asked.split(noise)
-                    )
+            if math.isfinite(self.epsilon):
+                for place, bounds in asked.ranges.items():
+                    numbers[place] = np.clip(numbers[place], *bounds)
             if isinstance(asked, LeafQuery):
                 served = asked.template.serve(numbers, asked.split(noise))
             else:
                 served = serve(model, asked.reader, numbers, asked.template, labels)
             model.estimator_ = served
 
+        self.released_ = released
         self._serve(
             released,
             public,
@@ -906,8 +641,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     @property
     def _sums_bounded(self) -> bool:
         bound = isinstance(self.sensitivity, str) and self.release == "auto"
-        found = find_naive_bayes(self.estimator) is not None
-        return bound and (found or is_isotonic(self.estimator))
+        return bound and find_naive_bayes(self.estimator) is not None
 
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
@@ -946,12 +680,8 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> tuple[Schema, EstimatorQuery | LeafQuery, PublicRecords | None]:
-        """Return what is asked of each database, and the columns of these.
-
-        It is found on records that are public, which come third, and which nobody has
-        where pairs were sampled before.
-        """
+    ) -> tuple[Schema, EstimatorQuery | LeafQuery]:
+        """Return what is asked of each database, and the columns of these."""
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery | LeafQuery):
@@ -959,11 +689,11 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
             schema = sampler.pairs_.schema
             assert schema is not None  # that of the reference, never of `X`
             again = ask_again(self, estimator, known, labels, data.features)
-            return schema, again, None
+            return schema, again
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
             query = make_query(self, estimator, public, labels, data.features)
-        return public.schema, query, public
+        return public.schema, query
 
     def _find_public(
         self,

@@ -21,10 +21,12 @@ from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._from_sums import SumsTemplate, find_kind, find_target_addend
+from skparisk.wrappers._from_sums import SumsTemplate, find_kind
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
+# Targets that vary by less, against the largest, do not vary: their units are that one.
+_LEAST_SPREAD = 2.0**-30
 # Records that a node weighs in the values of the leaves below it.
 _FROM_ABOVE = 1.0
 # Where nothing is known of targets: how far the means of leaves are apart, as a share
@@ -165,7 +167,7 @@ def make_leaf_query(
     X, y = public.whole
     n_records = public.n_records
     if labels is None:
-        addend: Addend = find_target_addend(y, reference, n_records)
+        addend: Addend = _find_target_addend(y, reference, n_records)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
     trees = [_Walk(tree) for tree in _trees_of(model)]
@@ -209,6 +211,24 @@ def make_leaf_query(
         public_steps=PublicSteps((*names, _SPLITS), supervised),
     )
     return replace(query, template=template)
+
+
+def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
+    """Return what targets add, in the range of the reference, and in its units."""
+    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    low, high = targets.min(axis=0), targets.max(axis=0)
+    domain = reference.domain
+    if domain is not None and domain.target_box is not None:
+        low, high = domain.target_box
+    # Their squares, and what they add up to, may be beyond all numbers.
+    size = np.maximum(np.abs(low), np.abs(high))
+    size = np.where(size > 0, size, 1.0)
+    shares = targets / size
+    center, unit = size * shares.mean(axis=0), size * shares.std(axis=0)
+    if isinstance(reference, SchemaReference) and reference.learning is None:
+        center = low / 2 + high / 2
+    unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
+    return TargetAddend(low, high, center, unit, n_records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,15 +409,6 @@ def _cut(
         cells.append(numbers - int(found[0] < 0))
     numbered = _numbered(cells)
     return numbered, int(max(each.max() for each in numbered)) + 1
-
-
-def refuse_combined_trees(combine: str | None) -> None:
-    """Refuse to weigh with public records what is weighed with them anyway."""
-    if combine is not None:
-        raise ValueError(
-            "combine must be None for trees and forests, whose released leaf values "
-            f"are weighed with those of public records anyway; got {combine!r}."
-        )
 
 
 def _check_public(estimator: Any, public: PublicRecords) -> Reference:

@@ -12,6 +12,7 @@ from laws import exceeds
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
+from unnoised import find_unnoised
 
 from skparisk import (
     KnownSensitivity,
@@ -25,7 +26,7 @@ from skparisk import (
     SensitivitySampler,
     audit_claim,
 )
-from skparisk.audit import estimate_epsilon_lower_bound, find_unnoised
+from skparisk.audit import estimate_epsilon_lower_bound
 from skparisk.core.claim import mint
 from skparisk.core.exact import noise_source
 from skparisk.mechanisms import ExponentialMechanism
