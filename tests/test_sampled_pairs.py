@@ -12,7 +12,6 @@ from skparisk.core.calibrate import (
     Exchangeable,
     Target,
     as_rule,
-    check_rank,
     required_pairs,
 )
 from skparisk.core.laws import Gaussian, Laplace
@@ -152,7 +151,7 @@ def test_required_pairs_are_the_fewest():
 
 def test_ranks_and_neighbors_are_checked_by_name():
     with pytest.raises(ValueError, match=r"^order_index must be a whole number"):
-        check_rank(5, np.array([], dtype=int))
+        Exchangeable().certify_risk(5, np.array([], dtype=int))
     with pytest.raises(ValueError, match=r"^n_neighbors must be"):
         Exchangeable(0)
     for wrong in (PAC, object(), "nothing"):

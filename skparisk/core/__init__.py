@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from skparisk.core.calibrate import Rule as Rule
     from skparisk.core.calibrate import Target as Target
     from skparisk.core.calibrate import Terms as Terms
-    from skparisk.core.calibrate import calibrate_known as calibrate_known
     from skparisk.core.calibrate import find_noise as find_noise
     from skparisk.core.calibrate import required_pairs as required_pairs
     from skparisk.core.claim import Advantage as Advantage
@@ -77,7 +76,6 @@ _HOMES = {
         "Rule",
         "Target",
         "Terms",
-        "calibrate_known",
         "find_noise",
         "required_pairs",
     ),

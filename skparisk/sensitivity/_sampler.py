@@ -709,7 +709,8 @@ default="auto"
             Target(1.0, gamma),
             law="laplace",
             shape="isotropic",
-            rule=as_rule(self.calibration, self.failure_prob),
+            rule=self.calibration,
+            failure_prob=self.failure_prob,
             n_neighbors=self.pairs_.n_neighbors,
         )
         index = terms.for_rows(self.pairs_.n_independent).order_index
@@ -738,7 +739,8 @@ default="auto"
             self._target(),
             law=self.law,
             shape=self.noise_shape,
-            rule=as_rule(self.calibration, self.failure_prob),
+            rule=self.calibration,
+            failure_prob=self.failure_prob,
             n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 
