@@ -17,7 +17,6 @@ from skparisk.core.calibrate import (
     DKW,
     PAC,
     Exchangeable,
-    as_rule,
     dkw_slack,
     required_pairs,
 )
@@ -32,6 +31,7 @@ from skparisk.papers import (
     dkw_least_risk,
     sample_confidence,
 )
+from skparisk.sensitivity._terms import as_rule
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
 RISKS = [*(rule.certify_risk for rule in PROVEN), dandekar_empirical_risk]

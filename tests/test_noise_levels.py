@@ -20,7 +20,6 @@ from skparisk.core import rounding as grid
 from skparisk.core.calibrate import (
     Exchangeable,
     Target,
-    as_rule,
     drawn_levels,
     drawn_scales,
 )
@@ -36,7 +35,7 @@ from skparisk.core.noise import DiagonalShape, IsotropicShape, WhitenedShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import dandekar_noise_epsilon
-from skparisk.sensitivity._terms import agree, calibrate, calibrate_known
+from skparisk.sensitivity._terms import agree, as_rule, calibrate, calibrate_known
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))

@@ -30,7 +30,6 @@ from skparisk.core.checks import (
     check_probability,
     check_relation,
     check_share,
-    is_number,
 )
 from skparisk.core.claim import (
     Advantage,
@@ -125,11 +124,9 @@ class Target:
 
     def __post_init__(self) -> None:
         check_choice(self.randomness, "randomness", Scope)
-        none = self.randomness == Scope.NOISE and is_number(self.gamma)
+        share = check_share if self.randomness == Scope.NOISE else check_probability
         checked = {
-            "gamma": check_probability(self.gamma, "gamma")
-            if not (none and self.gamma == 0)
-            else 0.0,
+            "gamma": share(self.gamma, "gamma"),
             "delta": check_share(self.delta, "delta"),
         }
         if self.advantage is None:
@@ -238,10 +235,8 @@ class Rule(ABC):
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         """Return the least K that certifies `gamma`, or raise CalibrationError."""
-        m, gamma = (
-            check_at_least(n_pairs, "n_pairs", 1),
-            check_probability(gamma, "gamma"),
-        )
+        m = check_at_least(n_pairs, "n_pairs", 1)
+        gamma = check_probability(gamma, "gamma")
         most = m * self.n_neighbors
         least = self.certify_risk(m, most)
         if least > gamma:
@@ -401,27 +396,6 @@ def dkw_slack(n_pairs: int) -> float:
 CALIBRATIONS: dict[str, type[Rule]] = {
     rule.name: rule for rule in (Exchangeable, PAC, DKW)
 }
-
-
-def as_rule(calibration: Any, failure_prob: float = 0.05, n_neighbors: int = 1) -> Rule:
-    """Return the rule of a name, or the one that is given; "pac" has a failure_prob.
-
-    For so many neighbors of each database.
-    """
-    check_probability(failure_prob, "failure_prob")
-    rule: Rule = calibration
-    if type(rule) not in CALIBRATIONS.values():
-        name = check_choice(calibration, "calibration", CALIBRATIONS)
-        rule = PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
-    if rule == Exchangeable():
-        return Exchangeable(n_neighbors)
-    if rule.n_neighbors != n_neighbors:
-        raise ValueError(
-            f"neighbors_per_database must be {rule.n_neighbors} with calibration="
-            f"{rule!r}, because pairs of one database are not independent; got "
-            f"{n_neighbors}."
-        )
-    return rule
 
 
 def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
@@ -971,8 +945,6 @@ class CalibratedNoise(NamedTuple):
     sensitivity: float
     shape: NoiseShape
     found: Found
-    # All that was sampled, those that the shape is taken from as well.
-    sampled: SampledPairs
     margin: float
 
     def certify(
@@ -982,7 +954,6 @@ class CalibratedNoise(NamedTuple):
         relation: str,
         reference: str | None,
         for_new_people: str | None = None,
-        assumptions: Iterable[Assumption] = (),
         leaks: Iterable[Leak] = (),
     ) -> Certificate:
         """Return what the noise guarantees about databases of so many records."""
@@ -991,9 +962,7 @@ class CalibratedNoise(NamedTuple):
         noise_scale, curve = self.noise.noise_scale, found.curve
         if target.randomness == Scope.PAIR_AND_NOISE:
             curve = with_own_level(curve, target.epsilon, found.risk)
-        with np.errstate(all="ignore"):
-            shift = self.sensitivity * self.margin / noise_scale if noise_scale else 0.0
-        population, move = self.sampled.population, self.sampled.largest_move
+        shift = self.sensitivity * self.margin / noise_scale if noise_scale else 0.0
         constant = getattr(self.noise, "constant", None)
         evidence = Evidence(
             gamma=target.gamma,
@@ -1002,7 +971,7 @@ class CalibratedNoise(NamedTuple):
             n_records=check_at_least(n_records, "n_records", 1),
             n_outputs=pairs.n_outputs,
             margin=self.margin,
-            population=population,
+            population=pairs.population,
             n_constant=0 if constant is None else len(constant.outputs),
             calibration=rule.name,
             law=law.name,
@@ -1018,15 +987,17 @@ class CalibratedNoise(NamedTuple):
             advantage=measure_advantage(
                 self.distances, shift, found, terms, pairs.n_outputs
             ),
-            worst_loss=largest_loss(move, law, shape, noise_scale, target.epsilon),
+            worst_loss=largest_loss(
+                pairs.largest_move, law, shape, noise_scale, target.epsilon
+            ),
             curve=curve,
         )
-        rests_on, doubts = {*assumptions, *self.sampled.assumptions}, set()
+        rests_on, doubts = {*pairs.assumptions}, set()
         if not isinstance(terms.shape, str) and type(shape) is not IsotropicShape:
             rests_on.add(Assumption.GIVEN_SHAPE)
-        if population == Population.DECLARED:
+        if pairs.population == Population.DECLARED:
             doubts.add(Doubt.MADE_UP)
-        if self.sampled.lacks_tail(target.gamma):
+        if pairs.lacks_tail(target.gamma):
             doubts.add(Doubt.THIN)
         return _claim(
             target,
@@ -1035,7 +1006,6 @@ class CalibratedNoise(NamedTuple):
             failure_prob=rule.failure_prob,
             relation=relation,
             rests_on=rests_on,
-            loss=dominating_loss(target, law, evidence),
             leaks=frozenset(leaks),
             doubts=frozenset(doubts),
             evidence=evidence,
@@ -1049,10 +1019,14 @@ def _claim(
     risk: float,
     relation: str,
     rests_on: Iterable[Assumption] = (),
+    loss: DominatingLoss | None = None,
+    evidence: Evidence | None = None,
     **parts: Any,
 ) -> Certificate:
     """Return what noise of a law guarantees that was calibrated to a target."""
     both = target.randomness == Scope.PAIR_AND_NOISE
+    if evidence is not None and loss is None and not both:
+        loss = _dominating_loss(target.epsilon, law, evidence)
     given = () if is_ours(law) else (Assumption.GIVEN_NOISE,)
     return mint(
         epsilon=target.epsilon,
@@ -1060,10 +1034,30 @@ def _claim(
         risk=risk,
         randomness=target.randomness,
         relation=check_relation(relation),
+        loss=loss,
         post_processed=target.advantage is not None,  # nothing raises it any more
         assumptions=frozenset({*rests_on, *given}),
+        evidence=evidence,
         **parts,
     )
+
+
+def _dominating_loss(
+    epsilon: float, law: Law, evidence: Evidence
+) -> DominatingLoss | None:
+    """Return the law that the loss of all pairs outside the risk stays below, if any.
+
+    Where the noise has a fine grid.
+    """
+    fine = evidence.n_outputs / epsilon <= _FINE_GRID
+    fine &= evidence.noise_scale >= _COARSE_SCALE
+    if not fine or not law.composes(evidence.n_outputs):
+        return None
+    # What the margin pays for is not counted as less loss.
+    shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
+    if law.bounded:  # whose largest loss is the level, but for rounding
+        shift = max(shift, epsilon)
+    return DominatingLoss.on_grid(law, shift, epsilon)
 
 
 def find_noise(
@@ -1107,17 +1101,17 @@ def find_noise(
     if isinstance(shape, str):
         shape = IsotropicShape()
         if learn is not None and terms.n_shape:
-            shape = learn(pairs.before(terms.n_shape), terms)
+            shape = learn(pairs.take(slice(terms.n_shape_pairs)), terms)
     check_shape(shape, pairs.n_outputs)
-    sampled, pairs = pairs, pairs.after(terms.n_shape)
+    pairs = pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
     sensitivity = float(np.sort(distances)[terms.order_index - 1])
     with np.errstate(over="ignore"):  # pairs may be infinitely far apart in scales
         found = find_scale(pairs, distances, terms, shape)
-    margin, scale, gamma = 1.0, found.scale, target.gamma
+    margin, scale = 1.0, found.scale
     asked = target.randomness == Scope.PAIR and min(sensitivity, scale) > 0
-    if sampled.margin is not None and asked:
-        more = sampled.margin(distances, shape, law, terms.order_index, gamma)
+    if pairs.margin is not None and asked:
+        more = pairs.margin(distances, shape, law, terms.order_index, target.gamma)
         margin = max(1.0, float(more))
     noise: Noise
     if law.chooses:
@@ -1130,33 +1124,12 @@ def find_noise(
             scale * margin,
             n_outputs=pairs.n_outputs,
             shape=shape,
-            constant=sampled.constant,
+            constant=pairs.constant,
             least_steps=found.steps,
         )
     return CalibratedNoise(
-        noise, terms, pairs, distances, sensitivity, shape, found, sampled, margin
+        noise, terms, pairs, distances, sensitivity, shape, found, margin
     )
-
-
-def dominating_loss(
-    target: Target, law: Law, evidence: Evidence
-) -> DominatingLoss | None:
-    """Return the law that the loss of all pairs outside the risk stays below, if any.
-
-    Where the noise has a fine grid.
-    """
-    if (
-        target.randomness == Scope.PAIR_AND_NOISE
-        or not law.composes(evidence.n_outputs)
-        or evidence.n_outputs / target.epsilon > _FINE_GRID
-        or evidence.noise_scale < _COARSE_SCALE
-    ):
-        return None
-    # What the margin pays for is not counted as less loss.
-    shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
-    if law.bounded:  # whose largest loss is the level, but for rounding
-        shift = max(shift, target.epsilon)
-    return DominatingLoss.on_grid(law, shift, target.epsilon)
 
 
 def find_known(
@@ -1207,11 +1180,9 @@ def find_known(
         norm=NORMS[law.norm],
         curve=None if curve is None else as_curve(*curve),
     )
-    loss = loss or dominating_loss(target, law, evidence)
-    certificate = _claim(
+    return noise, _claim(
         target, law, risk=risk, relation=relation, loss=loss, evidence=evidence
     )
-    return noise, certificate
 
 
 def laplace_loss(noise: AdditiveNoise, epsilon: float) -> DominatingLoss | None:

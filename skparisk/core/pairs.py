@@ -200,14 +200,6 @@ class SampledPairs:
         errors = None if self.errors is None else self.errors[rows]
         return replace(self, differences=self.differences[rows], errors=errors)
 
-    def before(self, n_databases: int) -> SampledPairs:
-        """Return the pairs of the first databases."""
-        return self.take(slice(n_databases * self.n_neighbors))
-
-    def after(self, n_databases: int) -> SampledPairs:
-        """Return the pairs of all databases but the first."""
-        return self.take(slice(n_databases * self.n_neighbors, None))
-
     @property
     def answered(self) -> NDArray[np.bool_]:
         """Which pairs have answers on both databases."""

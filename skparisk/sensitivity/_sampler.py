@@ -23,7 +23,7 @@ from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Rule, Target, Terms, as_rule
+from skparisk.core.calibrate import Rule, Target, Terms
 from skparisk.core.checks import (
     CalibrationError,
     ReferenceWarning,
@@ -59,7 +59,7 @@ from skparisk.sensitivity._drawing import (
     unseen_tail,
 )
 from skparisk.sensitivity._release import ReleaseMixin
-from skparisk.sensitivity._terms import agree, find_noise
+from skparisk.sensitivity._terms import agree, as_rule, find_noise
 
 # Risks at which it is looked for clusters.
 _RISKS = (0.05, 0.1, 0.2)

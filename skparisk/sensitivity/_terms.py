@@ -16,17 +16,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core import calibrate as core
 from skparisk.core.calibrate import (
+    CALIBRATIONS,
+    PAC,
     CalibratedNoise,
+    Exchangeable,
     Noise,
     Rule,
     Target,
     Terms,
-    as_rule,
 )
 from skparisk.core.checks import (
     CalibrationError,
     check_at_least,
     check_choice,
+    check_probability,
     check_random_state,
 )
 from skparisk.core.claim import Assumption, Certificate, Scope
@@ -151,7 +154,6 @@ default="isotropic"
         n_records=n_records,
         relation=relation,
         reference=reference,
-        assumptions=[Assumption.GIVEN_PAIRS],
     )
     return found.noise, certificate
 
@@ -342,7 +344,8 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
                 "differences of SampledPairs must be without NaN, and all of a pair "
                 "finite, or all infinite."
             )
-        return differences
+        known = differences.assumptions | {Assumption.GIVEN_PAIRS}
+        return replace(differences, assumptions=known)
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 2 or not values.size or np.isnan(values).any():
         raise ValueError(
@@ -357,6 +360,27 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
         np.zeros(values.shape[1]),
         draw_seed=int.from_bytes(rng.bytes(16), "little"),
     )
+
+
+def as_rule(calibration: Any, failure_prob: float = 0.05, n_neighbors: int = 1) -> Rule:
+    """Return the rule of a name, or the one that is given; "pac" has a failure_prob.
+
+    For so many neighbors of each database.
+    """
+    check_probability(failure_prob, "failure_prob")
+    rule: Rule = calibration
+    if type(rule) not in CALIBRATIONS.values():
+        name = check_choice(calibration, "calibration", CALIBRATIONS)
+        rule = PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
+    if rule == Exchangeable():
+        return Exchangeable(n_neighbors)
+    if rule.n_neighbors != n_neighbors:
+        raise ValueError(
+            f"neighbors_per_database must be {rule.n_neighbors} with calibration="
+            f"{rule!r}, because pairs of one database are not independent; got "
+            f"{n_neighbors}."
+        )
+    return rule
 
 
 def agree(
