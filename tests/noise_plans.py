@@ -2,14 +2,15 @@
 
 import pickle
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skparisk import SensitivitySampler
-from skparisk.core.calibrate import control_risk, risk_curve
+from skparisk.core.calibrate import Exchangeable, Target, Terms, find_scale
 from skparisk.core.laws import Gaussian
+from skparisk.core.noise import IsotropicShape
+from skparisk.core.pairs import SampledPairs
 from skparisk.queries import MeanQuery
 from skparisk.sensitivity._noise_shape import NOISE_SHAPES
 
@@ -102,18 +103,11 @@ def many_pairs(seed):
     return make_sampler(n_pairs=16_000, random_state=seed).fit(PUBLIC)
 
 
-def find_by_risks(distances, n_outputs, epsilon, gamma):
+def find_by_risks(distances, n_outputs, epsilon, gamma, n_neighbors=1):
     """Return the scale at which the average risk over Gaussian noise is gamma."""
-    law = Gaussian()
-    steps = law.risk_steps(epsilon, gamma, n_outputs)
-
-    def risks(scale, at):
-        return law.pair_risks(distances, scale, at, n_outputs=n_outputs, steps=steps)
-
-    def at_target(scale):
-        return risks(scale, epsilon)
-
-    scale, below = control_risk(at_target, distances, gamma=gamma)
-    n_pairs = len(distances)
-    curve = risk_curve(risks, below, epsilon=epsilon, n_pairs=n_pairs)
-    return SimpleNamespace(scale=scale, curve=curve)
+    differences = distances[:, None] * np.eye(1, n_outputs)
+    known = {"n_neighbors": n_neighbors}
+    pairs = SampledPairs(differences, None, np.zeros(n_outputs), **known)
+    target, rule = Target(epsilon, gamma, randomness="both"), Exchangeable(n_neighbors)
+    terms = Terms(target, Gaussian(), "isotropic", rule, pairs.n_databases)
+    return find_scale(pairs, distances, terms, IsotropicShape())

@@ -17,7 +17,6 @@ from skparisk.core.calibrate import (
     DKW,
     PAC,
     Exchangeable,
-    as_rule,
     dkw_slack,
     required_pairs,
 )
@@ -32,6 +31,7 @@ from skparisk.papers import (
     dkw_least_risk,
     sample_confidence,
 )
+from skparisk.sensitivity._terms import as_rule
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
 RISKS = [*(rule.certify_risk for rule in PROVEN), dandekar_empirical_risk]
@@ -128,8 +128,8 @@ def test_dkw_refuses_a_risk_below_its_least():
     with pytest.raises(CalibrationError) as caught:
         dkw_least_noise(1000, 0.05)
     assert str(caught.value) == (
-        "n_pairs=1000 pairs certify no risk below 0.05646770781 by the DKW "
-        "inequality, but gamma=0.05 was requested; it needs n_pairs >= 1305."
+        "n_pairs=1000 pairs certify no risk below 0.0564677, but gamma=0.05 was "
+        "requested; it needs n_pairs >= 1305."
     )
     assert caught.value.target == 0.05
     assert f"{caught.value.best:.10f}" == "0.0564677078"
@@ -409,30 +409,19 @@ def test_counts_out_of_range_are_refused(value):
             function(value, *other)
 
 
-@pytest.mark.parametrize("rule", [Exchangeable(), Exchangeable(3), PAC(0.01), DKW()])
-def test_risks_of_many_ranks_are_those_of_each(rule):
-    """Rounded up a little more, at the most: never below what one rank certifies."""
-    for m in (1, 7, 250, 10**6):
-        ranks = np.unique(np.geomspace(1, m, 40).astype(int))
-        together = rule.certify_risk(m, ranks)
-        alone = np.array([rule.certify_risk(m, int(rank)) for rank in ranks])
-        assert (alone <= together).all()
-        np.testing.assert_allclose(together, alone, rtol=1e-14)
-
-
 def test_ranks_are_whole_numbers_of_any_size():
     """As floats the last two of so many ranks would be one."""
     m = 2**60
     for rank, above in ((m, 1), (m - 1, 2)):
         assert Exchangeable().certify_risk(m, rank) >= Fraction(above, m + 1)
-    assert Exchangeable(2).certify_risk(3, np.array([6], dtype=np.uint8)) >= 1 / 4
+    assert Exchangeable(2).certify_risk(3, np.uint8(6)) >= 1 / 4
 
 
 @pytest.mark.parametrize("failure_prob", [1e-15, 1e-200])
 def test_no_risk_is_above_one(failure_prob):
     """Of the smallest of many pairs, for nearly all samples, nothing is known."""
-    risks = PAC(failure_prob).certify_risk(1000, np.array([1, 1000]))
-    assert risks[0] == 1 > risks[1]
+    rule = PAC(failure_prob)
+    assert rule.certify_risk(1000, 1) == 1 > rule.certify_risk(1000, 1000)
     with pytest.raises(ValueError, match=r"^failure_prob must be at least 1e-200"):
         PAC(failure_prob=0.99e-200)
 

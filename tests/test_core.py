@@ -29,7 +29,6 @@ from skparisk.core import (
     Terms,
     WhitenedShape,
     as_certificate,
-    calibrate_known,
     compose_basic,
     compose_exact,
     find_noise,
@@ -41,6 +40,7 @@ from skparisk.core.pairs import norms_of_pairs
 from skparisk.core.release import release
 from skparisk.ledger import OPEN, PrivacyLedger
 from skparisk.mechanisms import LaplaceMechanism
+from skparisk.sensitivity import calibrate_known
 
 ROOT = Path(skparisk.__file__).parent
 MOST_LINES = 4350
@@ -268,7 +268,7 @@ def test_outputs_that_never_moved_are_hidden_as_all_others():
         np.zeros(n_cells + 1),
         constant=Constant(still, np.full(still.size, 7.0)),
     )
-    terms = Terms.of(Target(1.0, 0.05), Laplace(), shape, Exchangeable(), 199)
+    terms = Terms(Target(1.0, 0.05), Laplace(), shape, Exchangeable(), 199)
     noise = find_noise(pairs, terms).noise
     assert (noise.deviations()[still] == 0).all()
     drawn = noise.prepare(np.arange(n_cells + 1.0))(noise_source(0))
@@ -290,7 +290,7 @@ def test_composition_does_not_spend_what_the_margin_pays_for():
     )
     pairs.margin = lambda *given: 1.5
     target = Target(1.0, 0.05, 1e-5)
-    terms = Terms.of(target, Gaussian(), "isotropic", Exchangeable(), 999)
+    terms = Terms(target, Gaussian(), "isotropic", Exchangeable(), 999)
     found = find_noise(pairs, terms)
     claim = found.certify(n_records=10, relation="replace-one", reference=None)
     assert claim.evidence.margin == 1.5
@@ -348,11 +348,11 @@ def test_an_assumption_of_one_part_is_one_of_the_whole():
 
 def test_rules_of_others_are_refused():
     class Lucky(Exchangeable):
-        def choose(self, n_pairs, gamma):
+        def order_index(self, n_pairs, gamma):
             return 1
 
     with pytest.raises(ValueError, match="calibration must be a rule of core"):
-        Terms.of(Target(1.0), Laplace(), "isotropic", Lucky(), 999)
+        Terms(Target(1.0), Laplace(), "isotropic", Lucky(), 999)
 
 
 def code_lines(path):

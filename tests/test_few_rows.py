@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rows import risk_for_rows
 
 from skparisk import PrivateRidge, SecretSample, SensitivitySampler
-from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, control_risk
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target
 from skparisk.core.claim import Doubt
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError, ReferenceWarning
@@ -271,16 +271,6 @@ def test_without_noise_the_risk_is_that_of_few_rows():
     ids=["no answer", "no noise"],
 )
 def test_errors_name_the_gamma_that_was_asked_for(distances, message):
-    def risks(scale):
-        raise AssertionError("is not looked at")
-
-    stricter = risk_for_rows(0.05, 300, 400)
-    with pytest.raises(CalibrationError, match=message) as caught:
-        control_risk(risks, np.array(distances), gamma=stricter, asked=0.05)
-    assert caught.value.target == 0.05
-    with pytest.raises(CalibrationError) as caught:
-        control_risk(risks, np.array(distances), gamma=stricter)
-    assert caught.value.target == stricter
     pairs = SampledPairs(
         np.array(distances)[:, None], None, np.zeros(1), n_independent=300
     )

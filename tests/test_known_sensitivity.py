@@ -26,7 +26,7 @@ from skparisk import (
     PrivateRidge,
 )
 from skparisk._filed import filed
-from skparisk.core.calibrate import Target, calibrate_known, find_known
+from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact
 from skparisk.core.laws import Laplace
@@ -37,6 +37,7 @@ from skparisk.core.losses import (
 )
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._exponential import Exponential
+from skparisk.sensitivity import calibrate_known
 
 DECLARED = Assumption.DECLARED_SENSITIVITY
 L2 = {"norm": "l2", "law": "gaussian"}

@@ -422,7 +422,10 @@ def test_auto_draws_few_databases():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"calibration": "pac"}, "neighbors_per_database must be 1 unless"),
+        (
+            {"calibration": "pac"},
+            "neighbors_per_database must be 1 with calibration=PAC",
+        ),
         ({"n_pairs": 1001}, "multiple of neighbors_per_database=4"),
         ({"n_records": 3}, "at most n_records=3"),
         ({"reference": TableReference(PUBLIC[:15])}, "at most 3 with a reference"),

@@ -20,14 +20,8 @@ from skparisk.core import rounding as grid
 from skparisk.core.calibrate import (
     Exchangeable,
     Target,
-    as_rule,
-    calibrate_known,
-    check_risk_control,
     drawn_levels,
     drawn_scales,
-    order_curve,
-    order_statistic,
-    scale_below,
 )
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import (
@@ -41,7 +35,7 @@ from skparisk.core.noise import DiagonalShape, IsotropicShape, WhitenedShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import dandekar_noise_epsilon
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity._terms import agree, as_rule, calibrate, calibrate_known
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))
@@ -103,25 +97,6 @@ class WorstOutput:
         )
 
 
-def find_level(criterion, rule, *, n_pairs, gamma, n_still=0):
-    """Return the K-th smallest critical scale, and what it certifies."""
-    scales = np.sort(criterion.critical_scales())
-    index = rule.order_index(n_pairs, gamma)
-    scale = order_statistic(
-        scales,
-        index,
-        rule,
-        n_databases=n_pairs,
-        n_pairs=n_pairs,
-        gamma=gamma,
-        n_still=n_still,
-    )
-    below = scale_below(scales, index, n_pairs)
-    curve = order_curve(below, rule, n_databases=n_pairs, levels=criterion.levels)
-    risk = rule.certify_risk(n_pairs, index)
-    return SimpleNamespace(scale=scale, risk=risk, curve=curve)
-
-
 def find_known(sensitivity, *, epsilon, gamma, delta=0.0, n_outputs=1, **how):
     """Return noise for a known sensitivity, and what it certifies."""
     target = Target(epsilon, gamma, delta, "explicit")
@@ -155,7 +130,7 @@ def test_several_neighbors_allow_their_share_above():
 
 def test_neighbors_are_those_of_the_pairs():
     target = Target(1.0, 0.1, randomness="both")
-    with pytest.raises(ValueError, match="neighbors_per_database given to the sampler"):
+    with pytest.raises(ValueError, match="neighbors_per_database must be 3 with cal"):
         calibrate(DIFFERENCES, target, rule=Exchangeable(3), n_records=10)
     with pytest.raises(ValueError, match="n_neighbors must be a whole number >= 1, go"):
         Exchangeable(0)
@@ -475,9 +450,11 @@ def test_risk_control_needs_more_than_the_fewest_pairs(n_pairs, gamma):
         find_by_risks(np.ones(n_pairs), 1, 1.0, gamma)
     assert error.value.best == 1 / (n_pairs + 1)
     needed = int(str(error.value).split(">= ")[1].rstrip("."))
-    check_risk_control(needed, gamma)
+    how = {"law": "gaussian", "shape": "isotropic", "rule": "exchangeable"}
+    target = Target(1.0, gamma, randomness="both")
+    assert agree(needed, target, **how).n_pairs == needed
     with pytest.raises(CalibrationError):
-        check_risk_control(needed - 1, gamma)
+        agree(needed - 1, target, **how)
 
 
 @pytest.mark.parametrize("n_moving", [0, 1])
@@ -487,9 +464,8 @@ def test_no_noise_at_all_is_refused(n_moving):
     with pytest.raises(CalibrationError, match=r"at gamma=0\.05 is 0") as error:
         find_by_risks(distances, 1, 1.0, 0.05)
     assert error.value.best == (0.02 if n_moving else 0.0)
-    criterion = WorstOutput("laplace", distances, 1, 1.0)
     with pytest.raises(CalibrationError, match=r"at gamma=0\.05 is 0") as error:
-        find_level(criterion, Exchangeable(), n_pairs=99, gamma=0.05)
+        calibrate(distances[:, None], Target(1.0, 0.05), n_records=10)
     assert error.value.best == pytest.approx(0.01 if n_moving else 0.0)
 
 
@@ -500,21 +476,16 @@ def test_no_noise_at_all_is_refused(n_moving):
 @pytest.mark.parametrize("level", [0.5, 0.8, 1.5, 3.0])
 def test_other_levels_hold_on_fresh_pairs_and_draws(level):
     """On average over samples the claim is not below how often a level is exceeded."""
-    trials, m, gamma = 1500, 19, 0.3
+    trials, m, target = 1500, 19, Target(1.0, 0.3, randomness="both")
     rng = np.random.default_rng(2)
     fresh_scale, claims = np.empty(trials), np.empty(trials)
     for trial in range(trials):
         pairs = rng.exponential(size=(m, 1)) ** 2 * rng.normal(size=(m, 2))
-        found = find_level(
-            DrawnLoss("laplace", pairs, 1.0, trial),
-            Exchangeable(),
-            n_pairs=m,
-            gamma=gamma,
-        )
-        claims[trial] = min(
-            [1.0, *(r for at, r in (*found.curve, (1.0, found.risk)) if at <= level)]
-        )
-        fresh_scale[trial] = found.scale
+        sampled = SampledPairs(pairs, None, np.zeros(2), draw_seed=trial)
+        noise, claim = calibrate(sampled, target, n_records=10)
+        curve = *claim.evidence.curve, (1.0, claim.risk)
+        claims[trial] = min([1.0, *(r for at, r in curve if at <= level)])
+        fresh_scale[trial] = noise.noise_scale
     fresh = rng.exponential(size=(trials, 1)) ** 2 * rng.normal(size=(trials, 2))
     needed = Laplace().critical_scales(fresh, rng.laplace(size=fresh.shape), level)
     excess = (needed > fresh_scale) - claims

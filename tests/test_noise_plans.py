@@ -42,7 +42,6 @@ from sklearn.linear_model import Ridge
 
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
 from skparisk._filed import filed
-from skparisk.core.calibrate import as_rule
 from skparisk.core.losses import (
     gaussian_delta,
     gaussian_shift,
@@ -51,6 +50,7 @@ from skparisk.core.losses import (
 )
 from skparisk.queries import RidgeQuery
 from skparisk.sensitivity._noise_shape import fit_noise_shape
+from skparisk.sensitivity._terms import as_rule
 
 # Every plan
 

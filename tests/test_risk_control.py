@@ -5,30 +5,43 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from noise_plans import find_by_risks
 
 from skparisk.core.calibrate import (
     Exchangeable,
     Target,
+    Terms,
     _bracket,
     certified_mean,
-    check_risk_control,
     control_risk,
-    order_curve,
-    order_statistic,
-    risk_curve,
-    scale_below,
 )
+from skparisk.core.laws import Gaussian
+from skparisk.core.losses import gaussian_risk
+from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity._terms import calibrate
 
 CLOSE = 2.0**-38  # relative, more than what the search leaves
 
 
-def control(distances, **how):
+def terms_of(n_databases, gamma, n_neighbors=1, *, gains=False):
+    target = Target(1.0, gamma, randomness="both")
+    if gains:
+        target = Target.of_advantage(gamma, 0.9)
+    rule = Exchangeable(n_neighbors)
+    return Terms(target, Gaussian(), "isotropic", rule, n_databases)
+
+
+def control(distances, gamma, n_neighbors=1, n_still=0, **how):
     """Control the share of pairs whose distance is above the scale."""
     distances = np.array(distances, dtype=float)
+    differences = distances[:, None].copy()
+    differences[:n_still] = 0.0
+    pairs = SampledPairs(differences, None, np.zeros(1), n_neighbors=n_neighbors)
+    terms = terms_of(pairs.n_databases, gamma, n_neighbors, **how)
+    assert 1 <= terms.order_index <= len(pairs)
     return control_risk(
-        lambda scale: (distances > scale).astype(float), distances, **how
+        lambda scale: (distances > scale).astype(float), distances, pairs, terms
     )
 
 
@@ -134,20 +147,20 @@ def test_too_few_pairs_are_named():
         r"requested; it needs n_pairs >= 10\.$"
     )
     with pytest.raises(CalibrationError, match=message):
-        check_risk_control(4, 0.1)
+        terms_of(4, 0.1).order_index  # noqa: B018
     with pytest.raises(CalibrationError, match=message):
         control([1.0] * 8, gamma=0.1, n_neighbors=2)
     with pytest.raises(CalibrationError, match=r"no mean advantage of 0\.2 or below"):
-        control([1.0] * 4, gamma=0.1, name="advantage")
+        control([1.0] * 4, gamma=0.1, gains=True)
     with pytest.raises(CalibrationError, match=r"within advantage=0\.5; the lowest m"):
-        control([math.inf] * 9, gamma=0.5, name="advantage")
+        control([math.inf] * 9, gamma=0.5, gains=True)
 
 
 def test_the_least_that_pairs_may_add_up_to():
     at_it = (1 + 2.0**-20) / 16
-    check_risk_control(15, at_it)
+    assert terms_of(15, at_it).order_index == 15
     with pytest.raises(CalibrationError, match=r"it needs n_pairs >= 16\.$"):
-        check_risk_control(15, at_it * (1 - 2.0**-50))
+        terms_of(15, at_it * (1 - 2.0**-50)).order_index  # noqa: B018
 
 
 @pytest.mark.parametrize("start", [0.01, 5.5, 6.0, 6.5, 100.0])
@@ -161,20 +174,16 @@ def test_the_search_ends_where_the_sum_is_first_within_the_limit(start):
 def test_levels_around_the_target_are_certified_for_a_fresh_database(
     n_pairs, n_neighbors
 ):
-    def risks(scale, levels):
-        assert scale == 0.25
-        share = scale / (1 + np.asarray(levels))
-        return np.broadcast_to(share, (*share.shape[:-1], n_pairs))
-
-    how = {"n_neighbors": n_neighbors} if n_neighbors > 1 else {}
-    curve = risk_curve(risks, 0.25, epsilon=3.0, n_pairs=n_pairs, **how)
-    assert curve.shape == (256, 2)
-    exponents = np.linspace(-8, 8, 256)
-    np.testing.assert_allclose(curve[:, 0], 3 * 2.0**exponents, rtol=1e-12)
+    distances = np.random.default_rng(0).uniform(1, 2, size=n_pairs)
+    found = find_by_risks(distances, 1, 3.0, 0.4, n_neighbors)
+    levels, certified = found.curve.T
+    assert len(levels) == 256
+    np.testing.assert_allclose(levels, 3 * 2.0 ** np.linspace(-8, 8, 256), rtol=1e-12)
     n = n_pairs // n_neighbors
-    mean = (n * 0.25 / (1 + curve[:, 0]) + 1) / (n + 1)
-    np.testing.assert_allclose(curve[:, 1], mean, rtol=1e-11)
-    assert (curve[:, 1] >= mean * (1 - 1e-15)).all()
+    risks = gaussian_risk(levels[:, None], distances / found.below)
+    mean = (risks.sum(axis=1) / n_neighbors + 1) / (n + 1)
+    assert (certified >= mean).all()
+    np.testing.assert_allclose(certified, mean, rtol=1e-4)
 
 
 def test_a_mean_counts_a_fresh_pair_as_one():
@@ -185,23 +194,22 @@ def test_a_mean_counts_a_fresh_pair_as_one():
 # Order statistics
 
 
-def least(scales, index, n_pairs, n_still=0):
-    rule = Exchangeable(len(scales) // n_pairs)
-    return order_statistic(
-        np.array(scales),
-        index,
-        rule,
-        n_databases=n_pairs,
-        n_pairs=n_pairs,
-        gamma=0.5,
-        n_still=n_still,
-    )
+def least(scales, index, n_databases, n_still=0):
+    """Return noise for the scale with this number, and what it is certified for."""
+    scales = np.array(scales)
+    rule = Exchangeable(len(scales) // n_databases)
+    rounding = np.full(1, scales[n_still - 1] if n_still else 0.0)
+    known = {"n_neighbors": rule.n_neighbors}
+    pairs = SampledPairs(scales[:, None], None, rounding, **known)
+    target = Target(1.0, rule.certify_risk(n_databases, index))
+    noise, claim = calibrate(pairs, target, n_records=10)
+    return pytest.approx(noise.noise_scale, rel=1e-5), claim.evidence.curve
 
 
 @pytest.mark.parametrize(("n_finite", "best"), [(0, 1.0), (1, 4 / 5), (2, 3 / 5)])
 def test_the_best_that_answers_allow_is_said(n_finite, best):
     scales = [1.0] * n_finite + [math.inf] * (4 - n_finite)
-    message = r"no noise keeps the risk within gamma=0\.5; the lowest risk that any"
+    message = r"no noise keeps the risk within gamma=0\.4; the lowest risk that any"
     with pytest.raises(CalibrationError, match=message) as error:
         least(scales, 3, 4)
     assert error.value.best == pytest.approx(best)
@@ -211,7 +219,7 @@ def test_the_best_that_answers_allow_is_said(n_finite, best):
 def test_a_scale_of_zero_is_never_returned(n_zero):
     scales = [0.0] * n_zero + [1.0] * (4 - n_zero)
     if n_zero < 2:
-        assert least(scales, 2, 4) == 1
+        assert least(scales, 2, 4)[0] == 1
         return
     with pytest.raises(CalibrationError) as error:
         least(scales, 2, 4)
@@ -220,31 +228,27 @@ def test_a_scale_of_zero_is_never_returned(n_zero):
 
 def test_a_pair_that_is_still_needs_no_noise():
     scales = np.arange(1.0, 9.0)
-    assert least(scales, 5, 4, n_still=4) == 5
+    assert least(scales, 5, 4, n_still=4)[0] == 5
     with pytest.raises(CalibrationError):
         least(scales, 4, 4, n_still=4)
 
 
-def test_one_database_below_may_be_the_first():
+def test_other_levels_are_read_one_database_below():
+    """The largest is that of the farthest pair; below the first there is none."""
     scales = np.arange(1.0, 9.0)
-    assert scale_below(scales, 3, 4) == 1
-    assert scale_below(scales, 2, 4) == 0
-    assert scale_below(scales, 8, 8) == 7
+    for index, n_databases, below in [(3, 4, 1), (8, 8, 7), (5, 4, 3)]:
+        _, curve = least(scales, index, n_databases)
+        assert curve[-1, 0] == pytest.approx(8 / below, rel=1e-5)
+    assert least(scales, 2, 4)[1] is None
 
 
 @pytest.mark.parametrize("n_pairs", [7, 2048, 5000])
 def test_each_level_is_certified_by_how_many_pairs_keep_it(n_pairs):
-    levels = np.random.default_rng(0).permutation(np.arange(1.0, n_pairs + 1))
-
-    def kept(scale):
-        assert scale == 0.5
-        return levels
-
-    rule = Exchangeable()
-    curve = order_curve(0.5, rule, n_databases=n_pairs, levels=kept)
+    scales = np.random.default_rng(0).permutation(np.arange(1.0, n_pairs + 1))
+    _, curve = least(scales, 4, n_pairs)
     assert len(curve) == min(n_pairs, 2048)
     assert (np.diff(curve[:, 0]) > 0).all()
-    assert curve[[0, -1], 0].tolist() == [1, n_pairs]
-    counts = curve[:, 0].astype(int)  # so many pairs keep the level of that number
-    np.testing.assert_allclose(curve[:, 1], (n_pairs + 1 - counts) / (n_pairs + 1))
-    assert order_curve(0.0, rule, n_databases=n_pairs, levels=kept) is None
+    counts = np.round(3 * curve[:, 0])  # so many pairs keep that level at the scale 3
+    assert counts[[0, -1]].tolist() == [1, n_pairs]
+    certified = (n_pairs + 1 - counts) / (n_pairs + 1)
+    np.testing.assert_allclose(curve[:, 1], certified, rtol=1e-15)

@@ -11,8 +11,6 @@ from skparisk.core.calibrate import (
     PAC,
     Exchangeable,
     Target,
-    as_rule,
-    check_rank,
     required_pairs,
 )
 from skparisk.core.laws import Gaussian, Laplace
@@ -21,6 +19,7 @@ from skparisk.core.pairs import CHUNK, SampledPairs, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
 from skparisk.reference._base import Withheld
 from skparisk.sensitivity._noise_shape import sampling_moments
+from skparisk.sensitivity._terms import as_rule
 
 RNG = np.random.default_rng(0)
 
@@ -106,11 +105,11 @@ def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(
     np.testing.assert_allclose(found, expected / changed, rtol=1e-9)
 
 
-def test_pairs_after_some_databases():
+def test_some_of_the_pairs():
     differences, errors = RNG.normal(size=(12, 2)), RNG.uniform(size=(12, 2))
     known = {"failure": "why", "draw_seed": 5, "n_neighbors": 3}
     pairs = SampledPairs(differences, errors, np.array([0.1, 0.2]), **known)
-    later = pairs.after(2)
+    later = pairs.take(slice(6, None))
     np.testing.assert_array_equal(later.differences, differences[6:])
     np.testing.assert_array_equal(later.errors, errors[6:])
     np.testing.assert_array_equal(later.rounding, pairs.rounding)
@@ -120,7 +119,7 @@ def test_pairs_after_some_databases():
         later.differences[0] = 0
     with pytest.raises(ValueError, match="read-only"):
         pairs.differences[0] = 0
-    bare = SampledPairs(differences, None, np.zeros(2)).after(1)
+    bare = SampledPairs(differences, None, np.zeros(2)).take(slice(1, None))
     assert bare.errors is None
 
 
@@ -152,7 +151,7 @@ def test_required_pairs_are_the_fewest():
 
 def test_ranks_and_neighbors_are_checked_by_name():
     with pytest.raises(ValueError, match=r"^order_index must be a whole number"):
-        check_rank(5, np.array([], dtype=int))
+        Exchangeable().certify_risk(5, np.array([], dtype=int))
     with pytest.raises(ValueError, match=r"^n_neighbors must be"):
         Exchangeable(0)
     for wrong in (PAC, object(), "nothing"):

@@ -10,7 +10,7 @@ from typing import Any
 
 # What there is for others, by the module that it is in.
 _PUBLIC = {
-    "calibrate": """DKW PAC Exchangeable Rule Target Terms calibrate_known find_noise
+    "calibrate": """DKW PAC Exchangeable Rule Target Terms find_noise
         required_pairs""",
     "claim": """Advantage Assumption Certificate DominatingLoss Doubt Evidence Leak
         MeasuredRisk Method Population Scope Success as_certificate""",

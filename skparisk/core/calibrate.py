@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -29,7 +30,6 @@ from skparisk.core.checks import (
     check_probability,
     check_relation,
     check_share,
-    is_number,
 )
 from skparisk.core.claim import (
     Advantage,
@@ -48,18 +48,13 @@ from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours
 from skparisk.core.noise import (
     ROUNDING_SLACK,
     AdditiveNoise,
-    Constant,
     IsotropicShape,
     NoiseShape,
     check_shape,
     laplace_noise,
 )
-from skparisk.core.pairs import (
-    SampledPairs,
-    largest_loss,
-    norms_of_pairs,
-)
-from skparisk.core.rounding import add_up, ceil_text, unwrap
+from skparisk.core.pairs import SampledPairs, largest_loss, norms_of_pairs
+from skparisk.core.rounding import add_up, ceil_text
 
 _Floats = NDArray[np.float64]
 
@@ -76,8 +71,6 @@ _BLOCK = 2**12
 _NEAR = 1 - 2.0**-3
 # Outputs over the level, for which the grid is next to nothing.
 _FINE_GRID = 2.0**30
-# Above what rounding takes from a scale that is that of a pair.
-_SLACK = 1 + 2.0**-20
 # A noise scale that is too small for a fine grid.
 _COARSE_SCALE = 2.0**-960
 # Shares of the level that may pay for differences that are off, where they are.
@@ -131,19 +124,24 @@ class Target:
 
     def __post_init__(self) -> None:
         check_choice(self.randomness, "randomness", Scope)
-        none = self.randomness == "explicit" and is_number(self.gamma)
-        gamma = self.gamma
-        if not (none and gamma == 0):
-            gamma = check_probability(gamma, "gamma")
-        delta = check_share(self.delta, "delta")
-        # Plain numbers: those of NumPy may be short, and are rounded when calculated.
+        share = check_share if self.randomness == Scope.NOISE else check_probability
+        checked = {
+            "gamma": share(self.gamma, "gamma"),
+            "delta": check_share(self.delta, "delta"),
+        }
         if self.advantage is None:
-            epsilon = check_epsilon(self.epsilon)
+            checked["epsilon"] = check_epsilon(self.epsilon)
         else:
-            epsilon = self._check_advantage(self.advantage)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "gamma", float(gamma))
-        object.__setattr__(self, "delta", delta)
+            checked["advantage"] = check_probability(self.advantage, "advantage")
+            if (self.epsilon, self.delta, self.randomness) != (0, 0, "both"):
+                raise ValueError(
+                    "epsilon and delta must be 0, and randomness 'both', with an "
+                    "advantage, which stands for them: see Target.of_advantage; got "
+                    f"{self.epsilon!r}, {self.delta!r} and {self.randomness!r}."
+                )
+            checked["epsilon"] = 0.0
+        # Plain numbers: those of NumPy may be short, and are rounded when calculated.
+        vars(self).update(checked)
 
     @classmethod
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
@@ -176,20 +174,20 @@ class Target:
         """
         return cls(0.0, gamma, randomness="both", advantage=advantage)
 
-    def _check_advantage(self, advantage: Any) -> float:
-        asked = check_probability(advantage, "advantage")
-        if (self.epsilon, self.delta, self.randomness) != (0, 0, "both"):
-            raise ValueError(
-                "epsilon and delta must be 0, and randomness 'both', with an "
-                f"advantage, which stands for them: see Target.of_advantage; got "
-                f"{self.epsilon!r}, {self.delta!r} and {self.randomness!r}."
-            )
-        object.__setattr__(self, "advantage", asked)
-        return 0.0
+    @property
+    def risk(self) -> float:
+        """What is claimed at the most: the advantage, where that is asked for."""
+        return self.gamma if self.advantage is None else self.advantage
 
-    def check_law(self, law: Law) -> None:
-        """Raise ValueError if noise of a law cannot keep it."""
+    def check_law(self, law: Law, *, sampled: bool) -> None:
+        """Raise ValueError if noise of a law cannot keep it, for pairs or a bound."""
         name = f"law={law.name!r}"
+        if (self.randomness == Scope.NOISE) == sampled:
+            raise ValueError(
+                "randomness must be 'implicit' or 'both' for sampled pairs, and "
+                "'explicit' for a known sensitivity (see calibrate_known), got "
+                f"{self.randomness!r}."
+            )
         if self.advantage is not None:
             if law.chooses or not law.knows_advantage(1):
                 raise ValueError(
@@ -197,22 +195,18 @@ class Target:
                     "added to numbers, whose loss is bounded or composes; got "
                     f"{self.advantage!r}."
                 )
-            return
-        if self.randomness == "both":
+        elif self.randomness == Scope.PAIR_AND_NOISE:
             if not (law.draws or law.knows_risk):
                 raise ValueError(
                     f"randomness must not be 'both' with {name}, of which no losses of "
                     "drawn noise are known."
                 )
-            return
-        if self.delta and not law.takes_delta:
-            raise ValueError(f"delta must be 0 with {name}, got {self.delta!r}.")
-        if math.isinf(self.epsilon):
-            return
-        if self.randomness == "explicit" and self.gamma > 0 and not self.delta:
+        elif self.delta:
+            if not law.takes_delta:
+                raise ValueError(f"delta must be 0 with {name}, got {self.delta!r}.")
+        elif self.gamma and not sampled and math.isfinite(self.epsilon):
             law.noise_at_risk(self.epsilon, self.gamma, 1)
-            return
-        if not (law.bounded or self.delta):
+        elif not law.bounded and math.isfinite(self.epsilon):
             raise ValueError(
                 f"delta must be above 0 with {name} and randomness={self.randomness!r},"
                 f" because the loss of {law.name} noise has no bound; got "
@@ -221,7 +215,7 @@ class Target:
 
 
 class Rule(ABC):
-    """A rule for K, and the risk that the K-th smallest of m certifies.
+    """A rule for K, by the risk that the K-th smallest of m certifies.
 
     Of exchangeable numbers a fresh one is above the K-th smallest of m with probability
     `certify_risk` at most: on average over the m, or for all but a share `failure_prob`
@@ -230,52 +224,73 @@ class Rule(ABC):
 
     name: ClassVar[str]
     failure_prob: float = 0.0
+    n_neighbors: int = 1
+
+    @abstractmethod
+    def certify_risk(self, n_pairs: int, order_index: int) -> float:
+        """Return the risk that is certified at the K-th smallest, at most 1.
+
+        Rounded up. It falls as K grows, and at the largest as there are more pairs.
+        """
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         """Return the least K that certifies `gamma`, or raise CalibrationError."""
-        n_pairs = check_at_least(n_pairs, "n_pairs", 1)
-        return self.choose(n_pairs, check_probability(gamma, "gamma"))
+        m = check_at_least(n_pairs, "n_pairs", 1)
+        gamma = check_probability(gamma, "gamma")
+        most = m * self.n_neighbors
+        least = self.certify_risk(m, most)
+        if least > gamma:
+            raise CalibrationError(
+                f"n_pairs={m} pairs certify no risk below {least:.6g}, but "
+                f"gamma={gamma!r} was requested; it needs n_pairs >= "
+                f"{self.fewest_pairs(gamma)}.",
+                target=gamma,
+                best=least,
+            )
+        return _first(lambda index: self.certify_risk(m, index) <= gamma, most)
 
-    @abstractmethod
-    def choose(self, n_pairs: int, gamma: float) -> int:
-        """Return what `order_index` does, of what has been checked."""
+    def fewest_pairs(self, gamma: float) -> int:
+        """Return the fewest pairs whose largest critical scale certifies `gamma`."""
 
-    @abstractmethod
-    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        """Return the risk that is certified at the K-th smallest, at most 1.
+        def enough(n_pairs: int) -> bool:
+            return self.certify_risk(n_pairs, n_pairs * self.n_neighbors) <= gamma
 
-        An array of risks for an array of K, rounded up.
-        """
+        most = 1
+        while not enough(most):
+            most *= 2
+        return _first(enough, most)
 
-
-def check_rank(
-    n_pairs: int, order_index: ArrayLike, n_neighbors: int = 1
-) -> tuple[int, NDArray[np.int64]]:
-    """Return a number of pairs, and one or more K among their critical scales."""
-    m = check_at_least(n_pairs, "n_pairs", 1)
-    index = np.asarray(order_index)
-    whole = index.dtype.kind in "iu" and index.size > 0
-    if not whole or index.min() < 1:
-        raise ValueError(
-            f"order_index must be a whole number >= 1, got {order_index!r}."
-        )
-    if index.max() > m * n_neighbors:
-        draws = "" if n_neighbors == 1 else f" times n_neighbors={n_neighbors}"
-        raise ValueError(
-            f"order_index must be at most n_pairs={m}{draws}, got {index.max()}."
-        )
-    return m, index.astype(np.int64)
+    def _count_above(self, n_pairs: int, order_index: int) -> tuple[int, int]:
+        """Return how many pairs there are, and critical scales above the K-th."""
+        m = check_at_least(n_pairs, "n_pairs", 1)
+        n_above = m * self.n_neighbors - check_at_least(order_index, "order_index", 1)
+        if n_above < 0:
+            r = self.n_neighbors
+            draws = "" if r == 1 else f" times n_neighbors={r}"
+            raise ValueError(
+                f"order_index must be at most n_pairs={m}{draws}, got {order_index}."
+            )
+        return m, n_above
 
 
-def _too_few_pairs(
-    n_pairs: int, gamma: float, least: float, needed: int
-) -> CalibrationError:
-    return CalibrationError(
-        f"n_pairs={n_pairs} pairs certify no risk below {least:.6g}, but "
-        f"gamma={gamma!r} was requested; it needs n_pairs >= {needed}.",
-        target=gamma,
-        best=least,
-    )
+def _first(holds: Callable[[int], bool], high: int) -> int:
+    """Return the least number from which on something holds, as it does at `high`."""
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _ratio_above(numerator: int, denominator: int) -> float:
+    """Return the least float that is not below a ratio."""
+    nearest = numerator / denominator
+    top, bottom = nearest.as_integer_ratio()
+    safe = top * denominator >= numerator * bottom
+    return nearest if safe else math.nextafter(nearest, math.inf)
 
 
 @dataclass(frozen=True)
@@ -313,20 +328,9 @@ class Exchangeable(Rule):
     def __post_init__(self) -> None:
         check_at_least(self.n_neighbors, "n_neighbors", 1)
 
-    def choose(self, n_pairs: int, gamma: float) -> int:
-        n_above = math.floor(self.n_neighbors * (Fraction(gamma) * (n_pairs + 1) - 1))
-        if n_above < 0:
-            least = self.certify_risk(n_pairs, n_pairs * self.n_neighbors)
-            raise _too_few_pairs(n_pairs, gamma, least, required_pairs(gamma))
-        return n_pairs * self.n_neighbors - n_above
-
-    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        m, index = check_rank(n_pairs, order_index, self.n_neighbors)
-        n_above = m * self.n_neighbors - index
-        of = self.n_neighbors * (m + 1)
-        if index.ndim:
-            return np.nextafter((n_above + self.n_neighbors) / of, np.inf)
-        return float_above(Fraction(int(n_above) + self.n_neighbors, of))
+    def certify_risk(self, n_pairs: int, order_index: int) -> float:
+        (m, n_above), r = self._count_above(n_pairs, order_index), self.n_neighbors
+        return _ratio_above(n_above + r, r * (m + 1))
 
 
 @dataclass(frozen=True)
@@ -355,26 +359,11 @@ class PAC(Rule):
                 f"incomplete beta function is not exact, got {self.failure_prob!r}."
             )
 
-    def choose(self, n_pairs: int, gamma: float) -> int:
-        least = self.certify_risk(n_pairs, n_pairs)
-        if least > gamma:
-            needed = required_pairs(gamma, failure_prob=self.failure_prob)
-            raise _too_few_pairs(n_pairs, gamma, least, needed)
-        # Bisection: the risk falls as K grows; K = low fails, K = high holds.
-        low, high = 0, n_pairs
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.certify_risk(n_pairs, middle) <= gamma:
-                high = middle
-            else:
-                low = middle
-        return high
-
-    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        m, index = check_rank(n_pairs, order_index)
+    def certify_risk(self, n_pairs: int, order_index: int) -> float:
+        m, n_above = self._count_above(n_pairs, order_index)
         # P(Binomial(m, 1 - risk) >= K) = 1 - I_risk(m - K + 1, K)
-        risk = betainccinv(m - index + 1, index, self.failure_prob)
-        return unwrap(np.minimum(1.0, risk * _BETA_ROUNDING))
+        ends = float(n_above + 1), float(m - n_above)
+        return min(1.0, float(betainccinv(*ends, self.failure_prob)) * _BETA_ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -387,37 +376,26 @@ class DKW(Rule):
 
     name: ClassVar[str] = "dkw"
 
-    def choose(self, n_pairs: int, gamma: float) -> int:
-        return least_index(n_pairs, gamma)
-
-    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        m, index = check_rank(n_pairs, order_index)
-        slack = dkw_slack(m)
-        if index.ndim:
-            return np.minimum(1.0, np.nextafter((m - index) / m + slack, np.inf))
-        return min(1.0, float_above(Fraction(m - int(index), m) + Fraction(slack)))
+    def certify_risk(self, n_pairs: int, order_index: int) -> float:
+        m, n_above = self._count_above(n_pairs, order_index)
+        risk = Fraction(n_above, m) + Fraction(dkw_slack(m))
+        return min(1.0, _ratio_above(*risk.as_integer_ratio()))
 
 
-_FACTORIES: dict[str, Callable[[float], Rule]] = {
-    "exchangeable": lambda failure_prob: Exchangeable(),
-    "pac": PAC,
-    "dkw": lambda failure_prob: DKW(),
+def best_rho(n_pairs: int) -> float:
+    """Return the rho of least rho + deviation (Table 1, rows 2 and 3)."""
+    return math.exp(0.5 * float(lambertw(-1 / (4 * n_pairs), k=-1).real))
+
+
+def dkw_slack(n_pairs: int) -> float:
+    """Return rho + sqrt(ln(1/rho)/(2m)) at the best rho: what K/m must exceed by."""
+    rho = best_rho(n_pairs)  # any rho is valid, so only the sum has to be safe
+    return (rho + math.sqrt(math.log(1 / rho) / (2 * n_pairs))) * (1 + 1e-14)
+
+
+CALIBRATIONS: dict[str, type[Rule]] = {
+    rule.name: rule for rule in (Exchangeable, PAC, DKW)
 }
-CALIBRATIONS = tuple(_FACTORIES)
-
-
-def as_rule(calibration: Any, failure_prob: float = 0.05) -> Rule:
-    """Return the rule of a name, or the one that is given; "pac" has a failure_prob."""
-    check_probability(failure_prob, "failure_prob")
-    if type(calibration) in (Exchangeable, PAC, DKW):
-        if getattr(calibration, "n_neighbors", 1) != 1:
-            raise ValueError(
-                "calibration must be Exchangeable() with neighbors_per_database given "
-                f"to the sampler, got {calibration!r}."
-            )
-        return calibration
-    name = check_choice(calibration, "calibration", CALIBRATIONS)
-    return _FACTORIES[name](failure_prob)
 
 
 def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
@@ -458,139 +436,15 @@ def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
     >>> required_pairs(0.05), required_pairs(0.05, failure_prob=0.01)
     (19, 90)
     """
-    gamma = check_probability(gamma, "gamma")
-    if failure_prob is None:
-        return max(1, math.ceil(1 / Fraction(gamma)) - 1)
-    calibration = PAC(failure_prob)
-    n_pairs = max(1, math.floor(math.log(failure_prob) / math.log1p(-gamma)))
-    step = 1
-    while calibration.certify_risk(n_pairs, n_pairs) > gamma:
-        n_pairs, step = n_pairs + step, 2 * step
-    return n_pairs
-
-
-def float_above(value: Fraction) -> float:
-    """Return the least float that is not below a number."""
-    nearest = float(value)
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
-
-
-def _deviation(n_pairs: int, rho: float) -> float:
-    return math.sqrt(math.log(1 / rho) / (2 * n_pairs))
-
-
-def best_rho(n_pairs: int) -> float:
-    """Return the rho of least rho + deviation (Table 1, rows 2 and 3)."""
-    return math.exp(0.5 * float(lambertw(-1 / (4 * n_pairs), k=-1).real))
-
-
-def dkw_slack(n_pairs: int) -> float:
-    """Return rho + sqrt(ln(1/rho)/(2m)) at the best rho: what K/m must exceed by."""
-    rho = best_rho(n_pairs)  # any rho is valid, so only the sum has to be safe
-    return (rho + _deviation(n_pairs, rho)) * (1 + 1e-14)
-
-
-def dkw_required_pairs(gamma: float) -> int:
-    """Return the fewest pairs whose slack is at most gamma (Table 1, row 1)."""
-    rho = math.exp(float(lambertw(-gamma / (2 * math.sqrt(math.e)), k=-1).real) + 0.5)
-    n_pairs = math.ceil(math.log(1 / rho) / (2 * (gamma - rho) ** 2))
-    step = 1
-    while dkw_slack(n_pairs) > gamma:  # by the rounding of m
-        n_pairs, step = n_pairs + step, 2 * step
-    return n_pairs
-
-
-def least_index(n_pairs: int, gamma: float) -> int:
-    """Return the least K for a number of pairs and a risk, which have been checked."""
-    slack = dkw_slack(n_pairs)
-    index = math.ceil(n_pairs * (1 - Fraction(gamma) + Fraction(slack)))
-    if index > n_pairs:
-        least = min(1.0, slack)
-        raise CalibrationError(
-            f"n_pairs={n_pairs} pairs certify no risk below {least:.10g} by the "
-            f"DKW inequality, but gamma={gamma!r} was requested; it needs n_pairs >= "
-            f"{dkw_required_pairs(gamma)}.",
-            target=gamma,
-            best=least,
-        )
-    return index
-
-
-def order_statistic(
-    scales: _Floats,
-    index: int,
-    rule: Rule,
-    *,
-    n_databases: int,
-    n_pairs: int,
-    gamma: float,
-    n_still: int,
-) -> float:
-    """Return the K-th smallest critical scale, finite and above 0.
-
-    `scales` are in ascending order, one for each pair, and `index` is the K among them
-    that `rule` chose for the risk `gamma`; of pairs, `n_still` do not differ by
-    more than rounding. If noise for one of these is all that `gamma` asks for, it asks
-    for none: a CalibrationError, as where the pairs cannot certify `gamma`.
-
-    **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-groups`): as `rule` says.
-    """
-    scale = float(scales[index - 1])
-    if math.isinf(scale):
-        n_infinite = int(np.count_nonzero(np.isinf(scales)))
-        least = max(1, len(scales) - n_infinite)
-        best = (
-            rule.certify_risk(n_databases, least) if n_infinite < len(scales) else 1.0
-        )
-        raise _no_answer(n_infinite, n_pairs, gamma, best)
-    n_zero = int(np.searchsorted(scales, 0, side="right"))
-    n_zero = max(n_zero, n_still)
-    if n_zero >= index:
-        certified = rule.certify_risk(n_databases, min(n_zero + 1, len(scales)))
-        raise _no_noise(gamma, certified if n_zero < len(scales) else 0.0)
-    return scale
-
-
-def scale_below(scales: _Floats, index: int, n_databases: int) -> float:
-    """Return the scale one database below the K-th: what else is read off the pairs.
-
-    The K-th itself depends on the same sample (:ref:`thm-other-levels`). 0 if there is
-    no such scale.
-    """
-    n_below = index - len(scales) // n_databases
-    return float(scales[n_below - 1]) if n_below > 0 else 0.0
-
-
-def order_curve(
-    below: float,
-    rule: Rule,
-    *,
-    n_databases: int,
-    levels: Callable[[float], _Floats],
-) -> _Floats | None:
-    """Return other levels, and the risks certified for them at the K-th scale.
-
-    They are read one database below. `levels` tells which level each pair keeps from a
-    scale on.
-    """
-    # Proven for these rules; with a share of samples that fail, for one level only.
-    if not isinstance(rule, Exchangeable | DKW) or not below > 0:
-        return None
-    kept = np.sort(levels(below))
-    most = len(kept)
-    counts = np.linspace(most, 1, min(most, _ORDER_POINTS))[::-1].astype(int)
-    return as_curve(kept[counts - 1], rule.certify_risk(n_databases, counts))
+    rule = Exchangeable() if failure_prob is None else PAC(failure_prob)
+    return rule.fewest_pairs(check_probability(gamma, "gamma"))
 
 
 def control_risk(
     risks: Callable[[float], _Floats],
     distances: _Floats,
-    *,
-    gamma: float,
-    n_still: int = 0,
-    n_neighbors: int = 1,
-    name: str = "gamma",
-    asked: float | None = None,
+    pairs: SampledPairs,
+    terms: Terms,
 ) -> tuple[float, float]:
     """Return the least scale at which the average risk of the pairs is controlled.
 
@@ -598,32 +452,29 @@ def control_risk(
     there, as the scale itself depends on the same sample. 0 if that is none.
 
     `risks` tells what each pair counts at a scale: in [0, 1], and never more at a
-    larger scale. Its average is kept at `gamma`, in (0, 1), which errors call `name`,
-    and of which they say that `asked`, or more, was asked for. `distances` are infinite
-    without an answer; `n_still` of these pairs do not differ by more than rounding. A
-    database counts the mean of its `n_neighbors` pairs. A CalibrationError if the pairs
-    cannot certify `gamma`, or it needs no noise at all.
+    larger scale. `distances` are those of the pairs, infinite without an answer. A
+    database counts the mean of its pairs. A CalibrationError if these cannot certify
+    what is asked for, or it needs no noise at all.
 
     **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`, :ref:`thm-groups`). The
     least scale with ``(sum of means + 1)/(n_databases + 1) <= gamma``: over a fresh
     pair, its noise and the sampled pairs, the risk is at most gamma. Conformal risk
     control (Angelopoulos, Bates, Fisch, Lei and Schuster 2024, Theorem 1).
     """
-    n_pairs, n_databases = len(distances), len(distances) // n_neighbors
-    check_risk_control(n_databases, gamma, name)
-    asked = gamma if asked is None else asked
-    allowed = float(_risk_allowed(n_databases, gamma))
+    (gamma, name), asked = terms.controlled, terms.target.risk
+    n_databases, n_neighbors = pairs.n_databases, pairs.n_neighbors
+    allowed = float(Fraction(gamma) * (n_databases + 1) - 1)
     # All of these are in databases, of which each pair is a share.
     n_positive = int(np.count_nonzero(distances)) / n_neighbors
     n_infinite = int(np.count_nonzero(np.isinf(distances)))
-    n_moving = min(n_positive, (n_pairs - n_still) / n_neighbors)
+    n_moving = min(n_positive, (len(pairs) - pairs.count_still()) / n_neighbors)
     if n_moving <= allowed:
         best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
         raise _no_noise(asked, best, name)
     limit = allowed * (1 - _ROUNDING)
     if n_infinite / n_neighbors > limit:  # no scale is reached: others count as well
         best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
-        raise _no_answer(n_infinite, n_pairs, asked, best, name)
+        raise _no_answer(n_infinite, pairs, asked, best, name)
 
     def total(scale: float) -> float:
         together = float(risks(scale).sum()) / n_neighbors
@@ -639,50 +490,12 @@ def control_risk(
     return scale, below
 
 
-def risk_curve(
-    risks: Callable[[float, ArrayLike], _Floats],
-    below: float,
-    *,
-    epsilon: float,
-    n_pairs: int,
-    n_neighbors: int = 1,
-) -> _Floats | None:
-    """Return other levels, and the risks certified for them by risk control.
-
-    `risks` takes a scale and levels: for a column of levels, a row for each.
-    """
-    if not below:
-        return None
-    levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
-    blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
-    sums = [risks(below, block[:, None]).sum(axis=1) for block in blocks]
-    return as_curve(levels, certified_mean(np.concatenate(sums), n_pairs, n_neighbors))
-
-
 def certified_mean(sums: Any, n_pairs: int, n_neighbors: int = 1) -> Any:
     """Return the mean that is certified where the pairs add up to these sums.
 
     A fresh database counts as one more, at the most.
     """
     return (sums / n_neighbors + 1) * (1 + _ROUNDING) / (n_pairs // n_neighbors + 1)
-
-
-def check_risk_control(n_pairs: int, gamma: float, name: str = "gamma") -> None:
-    """Raise CalibrationError if so few pairs cannot control that average."""
-    if _risk_allowed(n_pairs, gamma) < _LEAST_ALLOWED:
-        what = "risk" if name == "gamma" else f"mean {name}"
-        raise CalibrationError(
-            f"n_pairs={n_pairs} pairs certify no {what} of {1 / (n_pairs + 1):.6g} or "
-            f"below, but {name}={gamma!r} was requested; it needs n_pairs >= "
-            f"{math.ceil((1 + _LEAST_ALLOWED) / Fraction(gamma)) - 1}.",
-            target=gamma,
-            best=1 / (n_pairs + 1),
-        )
-
-
-def _risk_allowed(n_pairs: int, gamma: float) -> Fraction:
-    """Return the most that the risks of all pairs may add up to."""
-    return Fraction(gamma) * (n_pairs + 1) - 1
 
 
 def _bracket(
@@ -728,14 +541,20 @@ def with_own_level(
     return own if curve is None or own is None else np.concatenate([curve, own])
 
 
+def _called(name: str) -> str:
+    return "risk" if name == "gamma" else f"mean {name}"
+
+
 def _no_answer(
-    n_infinite: int, n_pairs: int, gamma: float, best: float, name: str = "gamma"
+    n_infinite: int, pairs: SampledPairs, gamma: float, best: float, name: str = "gamma"
 ) -> CalibrationError:
-    what = "risk" if name == "gamma" else f"mean {name}"
+    what, why = _called(name), ""
+    if pairs.failure is not None:
+        why = f" The reason for the missing answers: {pairs.failure}."
     return CalibrationError(
-        f"{n_infinite} of {n_pairs} sampled pairs have a database without an answer, "
-        f"so no noise keeps the {what} within {name}={gamma!r}; the lowest {what} that "
-        f"any noise achieves is {best:.6g}.",
+        f"{n_infinite} of {len(pairs)} sampled pairs have a database without an answer,"
+        f" so no noise keeps the {what} within {name}={gamma!r}; the lowest {what} that"
+        f" any noise achieves is {best:.6g}.{why}",
         target=gamma,
         best=best,
     )
@@ -756,88 +575,83 @@ def drawn_scales(
 ) -> _Floats:
     """Return the critical scale of each pair, at a draw of the noise.
 
-    Where differences may be off, a share of the level pays for it.
+    Infinite for pairs without an answer, and where the noise is too far out for the
+    grid to be paid for. Where differences may be off, a share of the level pays for it.
     """
-    level = grid.below(epsilon)
-
-    def scales(differences: _Floats, noise: _Floats, errors: _Floats | None) -> _Floats:
+    level, found = grid.below(epsilon), np.full(len(pairs), np.inf)
+    for some, differences, noise, errors in _draws(pairs, law, shape):
         if errors is None:
-            return law.critical_scales(differences, noise, level)
+            found[some] = law.critical_scales(differences, noise, level)
+            continue
         linear, square = law.off_by(errors, differences, noise)
-        least = np.full(len(differences), np.inf)
         for share in _ERRORS_SHARES:  # each is safe, and so is the least of them
             paid = share * level
             # Where square s**2 + linear s, of s = 1 / scale, is what is paid.
             root = np.hypot(linear, 2 * np.sqrt(square) * math.sqrt(paid))
             enough = (linear + root) / (2 * paid)
             kept = law.critical_scales(differences, noise, level * (1 - share))
-            least = np.minimum(least, np.maximum(kept, enough))
+            found[some] = np.minimum(found[some], np.maximum(kept, enough))
             if (enough <= kept).all():
                 break
-        return least
-
-    return _for_each_pair(scales, pairs, law, shape)
+    return found
 
 
 def drawn_levels(
-    pairs: SampledPairs,
-    scale: float,
-    epsilon: float,
-    law: Law,
-    shape: NoiseShape,
+    pairs: SampledPairs, scale: float, epsilon: float, law: Law, shape: NoiseShape
 ) -> _Floats:
     """Return the least levels that each pair keeps from that scale on, rounded up.
 
-    On the grid of noise that was calibrated to `epsilon`.
+    On the grid of noise that was calibrated to `epsilon`, at the same draws.
     """
-
-    def losses(differences: _Floats, noise: _Floats, errors: _Floats | None) -> _Floats:
-        loss = law.peak_losses(differences, noise, scale)
-        if errors is None:
-            return loss
-        linear, square = law.off_by(errors, differences, noise)
-        return np.asarray(loss + linear / scale + square / scale / scale)
-
-    return grid.with_grid(_for_each_pair(losses, pairs, law, shape), epsilon)
-
-
-def _for_each_pair(
-    evaluate: Callable[[_Floats, _Floats, _Floats | None], _Floats],
-    pairs: SampledPairs,
-    law: Law,
-    shape: NoiseShape,
-) -> _Floats:
-    """Return what a function of differences, noise and errors is for each pair.
-
-    Infinite for pairs without an answer, whose differences are, and where the noise
-    is too far out for the grid to be paid for.
-    """
-    rng = np.random.default_rng(pairs.draw_seed)
     found = np.full(len(pairs), np.inf)
+    for some, differences, noise, errors in _draws(pairs, law, shape):
+        loss = law.peak_losses(differences, noise, scale)
+        if errors is not None:
+            linear, square = law.off_by(errors, differences, noise)
+            loss = loss + linear / scale + square / scale / scale
+        found[some] = loss
+    return grid.with_grid(found, epsilon)
+
+
+def _draws(
+    pairs: SampledPairs, law: Law, shape: NoiseShape
+) -> Iterator[tuple[NDArray[np.intp], _Floats, _Floats, _Floats | None]]:
+    """Yield answered pairs, block by block: which, differences, noise, and errors."""
+    rng = np.random.default_rng(pairs.draw_seed)
     for rows in pairs.blocks():
         noise = law.standard_noise(rng, pairs.differences[rows].shape)
         near = np.abs(noise).max(axis=1) <= grid.FARTHEST_DRAW
         near &= np.isfinite(pairs.differences[rows, 0])
-        some = np.flatnonzero(near) + rows.start
-        errors = None
+        some, errors = np.flatnonzero(near) + rows.start, None
         if pairs.errors is not None:
             errors = shape.whiten_errors(pairs.errors[some])
-        differences = shape.whiten(pairs.differences[some])
-        found[some] = evaluate(differences, noise[near], errors)
-    return found
+        yield some, shape.whiten(pairs.differences[some]), noise[near], errors
 
 
-class Terms(NamedTuple):
+@dataclass(frozen=True)
+class Terms:
     """What is asked for, by which law, shape and rule, for so many databases.
 
-    So many databases have as many neighbors each. With how many of these the shape is
-    taken from, which calibrate nothing; whether the average of their risks is kept,
-    which is then known for each pair, and no order statistic; the risk that they are
-    calibrated to, which is that of the target or less; and which of their distances
-    counts as the sensitivity.
+    Checked where it is made, but for how many databases it takes: `order_index` raises
+    an error for too few.
 
-    A shape that is named is learned from the first of the pairs, by whoever asks for
-    noise: nothing rests on how.
+    Parameters
+    ----------
+    target, law, rule : Target, Law, Rule
+        The rule is that for as many neighbors as each database has.
+
+    shape : str or NoiseShape
+        A shape that is named is learned from the first of the pairs, by whoever asks
+        for noise: nothing rests on how.
+
+    n_databases : int
+        What is exchangeable is a database with all of its neighbors.
+
+    n_shape : int, default=0
+        With how many of these the shape is taken from, which calibrate nothing.
+
+    stricter : float or None, default=None
+        The risk that they are calibrated to, where it is less than that of the target.
     """
 
     target: Target
@@ -845,42 +659,47 @@ class Terms(NamedTuple):
     shape: str | NoiseShape
     rule: Rule
     n_databases: int
-    n_shape: int
-    averages: bool
-    risk: float
-    order_index: int
-    n_neighbors: int = 1
+    n_shape: int = 0
+    stricter: float | None = None
 
-    @classmethod
-    def of(
-        cls,
-        target: Target,
-        law: Law,
-        shape: str | NoiseShape,
-        rule: Rule,
-        n_databases: int,
-        *,
-        n_shape: int = 0,
-        n_neighbors: int = 1,
-    ) -> Self:
-        """Check that all of these go together; a CalibrationError for too few pairs.
+    def __post_init__(self) -> None:
+        target, law, rule, shape = self.target, self.law, self.rule, self.shape
+        target.check_law(law, sampled=True)
+        if type(rule) not in CALIBRATIONS.values():
+            raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
+        plain = shape in ("auto", "isotropic") or type(shape) is IsotropicShape
+        if law.chooses and not plain:
+            raise ValueError(
+                f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
+            )
+        both = target.randomness == Scope.PAIR_AND_NOISE and not self.averages
+        if both and (target.advantage is not None or not law.draws):
+            raise ValueError(
+                "calibration must be 'exchangeable' with an advantage, which is a mean "
+                "over pairs and no order statistic, and with a law of which no losses "
+                f"of drawn noise are known; got {rule.name!r} with {law.name!r}."
+            )
 
-        What is exchangeable is a database with all of its neighbors.
+    @property
+    def averages(self) -> bool:
+        """Whether what is kept is the average of risks that are known for each pair.
+
+        Over both sources of randomness, where it is no order statistic of losses of
+        drawn noise.
         """
-        rule, averages = check_terms(target, law, shape, rule, n_neighbors)
-        index = order_index(n_databases - n_shape, target, rule, averages)
-        return cls(
-            target,
-            law,
-            shape,
-            rule,
-            n_databases,
-            n_shape,
-            averages,
-            target.gamma,
-            index,
-            n_neighbors,
-        )
+        known = self.law.knows_risk or self.target.advantage is not None
+        both = self.target.randomness == Scope.PAIR_AND_NOISE
+        return both and known and type(self.rule) is Exchangeable
+
+    @property
+    def risk(self) -> float:
+        """The risk that they are calibrated to: that of the target, or less."""
+        return self.target.gamma if self.stricter is None else self.stricter
+
+    @property
+    def n_neighbors(self) -> int:
+        """Neighbors of each database."""
+        return self.rule.n_neighbors
 
     @property
     def n_pairs(self) -> int:
@@ -897,6 +716,41 @@ class Terms(NamedTuple):
         """Databases that calibrate."""
         return self.n_databases - self.n_shape
 
+    @property
+    def controlled(self) -> tuple[float, str]:
+        """What an average is kept at, and what errors call it."""
+        if self.target.advantage is not None:
+            return self.target.advantage, "advantage"
+        return self.risk, "gamma"
+
+    @property
+    def _fewest_averaged(self) -> int:
+        """The fewest databases over which an average can be kept, if one is."""
+        least = (1 + _LEAST_ALLOWED) / Fraction(self.controlled[0])
+        return math.ceil(least) - 1 if self.averages else 1
+
+    @property
+    def fewest(self) -> int:
+        """The fewest databases that are enough to calibrate with."""
+        return max(self.rule.fewest_pairs(self.risk), self._fewest_averaged)
+
+    @cached_property
+    def order_index(self) -> int:
+        """Which distance counts as the sensitivity.
+
+        A CalibrationError if the databases are too few.
+        """
+        m, (asked, name) = self.n_calibrating, self.controlled
+        if m < self._fewest_averaged:
+            raise CalibrationError(
+                f"n_pairs={m} pairs certify no {_called(name)} of {1 / (m + 1):.6g} or "
+                f"below, but {name}={asked!r} was requested; it needs n_pairs >= "
+                f"{self._fewest_averaged}.",
+                target=asked,
+                best=1 / (m + 1),
+            )
+        return self.rule.order_index(m, self.risk)
+
     def for_rows(self, n_independent: int | None) -> Self:
         """Return the terms for pairs of a table with so many disjoint pairs of rows.
 
@@ -906,101 +760,15 @@ class Terms(NamedTuple):
         """
         asked, m = self.target.gamma, self.n_calibrating
         largest = m * self.n_neighbors
-        if self.target.advantage is not None:
+        few = n_independent is not None and n_independent < largest
+        if self.target.advantage is not None or not few:
             return self
-        if n_independent is None or n_independent >= largest:
-            return self
-        wanted = asked - (1 - asked) / max(1, n_independent)
-        for known in (wanted, 1 / m, None):
-            risk = self.rule.certify_risk(m, largest) if known is None else known
-            if 0 < risk < asked:
-                try:
-                    index = order_index(m, self.target, self.rule, self.averages, risk)
-                except CalibrationError:
-                    continue
-                return self._replace(risk=float(risk), order_index=index)
+        wanted = asked - (1 - asked) / max(1, n_independent or 0)
+        for risk in (wanted, 1 / m, self.rule.certify_risk(m, largest)):
+            stricter = replace(self, stricter=risk)
+            if 0 < risk < asked and m >= stricter.fewest:
+                return stricter
         return self
-
-
-def check_terms(
-    target: Target,
-    law: Law,
-    shape: str | NoiseShape,
-    rule: Rule,
-    n_neighbors: int,
-) -> tuple[Rule, bool]:
-    """Check that all of these go together, for any number of pairs.
-
-    Return the rule for so many neighbors of each database, and whether it is an average
-    that is kept.
-    """
-    if target.randomness == Scope.NOISE:
-        raise ValueError(
-            "randomness must be 'implicit' or 'both' for sampled pairs, got "
-            "'explicit': see calibrate_known."
-        )
-    target.check_law(law)
-    if type(rule) not in (Exchangeable, PAC, DKW):
-        raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
-    plain = shape in ("auto", "isotropic") or type(shape) is IsotropicShape
-    if law.chooses and not plain:
-        raise ValueError(
-            f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
-        )
-    if n_neighbors > 1 and rule != Exchangeable(n_neighbors):
-        if rule != Exchangeable():
-            raise ValueError(
-                "neighbors_per_database must be 1 unless calibration="
-                "'exchangeable', because pairs of one database are not "
-                f"independent; got {n_neighbors} with {rule.name!r}."
-            )
-        rule = Exchangeable(n_neighbors)
-    return rule, _averages(target, law, rule)
-
-
-def order_index(
-    n_databases: int,
-    target: Target,
-    rule: Rule,
-    averages: bool,
-    risk: float | None = None,
-) -> int:
-    """Return which distance counts, or raise CalibrationError for too few pairs.
-
-    For a smaller `risk` than that of the target, where it is given.
-    """
-    gamma = target.gamma if risk is None else risk
-    if target.advantage is not None:
-        check_risk_control(n_databases, target.advantage, "advantage")
-    elif averages:
-        check_risk_control(n_databases, gamma)
-    return rule.choose(n_databases, gamma)
-
-
-def _averages(target: Target, law: Law, rule: Rule) -> bool:
-    """Tell if what is kept is the average of risks that are known for each pair.
-
-    Over both sources of randomness, where it is no order statistic of losses of drawn
-    noise.
-    """
-    if target.randomness != Scope.PAIR_AND_NOISE:
-        return False
-    plain = isinstance(rule, Exchangeable)
-    if target.advantage is not None:
-        if not plain:
-            raise ValueError(
-                "calibration must be 'exchangeable' with an advantage, which is a mean "
-                f"over pairs and no order statistic; got {rule.name!r}."
-            )
-        return True
-    if law.knows_risk and plain:
-        return True
-    if not law.draws:
-        raise ValueError(
-            f"calibration must be 'exchangeable' with law={law.name!r}, which no "
-            f"losses of drawn noise are known of; got {rule.name!r}."
-        )
-    return False
 
 
 class Found(NamedTuple):
@@ -1024,175 +792,131 @@ def find_scale(
 
     0 where an infinite level asks for none.
     """
-    if math.isinf(terms.target.epsilon):
+    target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
+    epsilon, delta, index = target.epsilon, target.delta, terms.order_index
+    certified = terms.rule.certify_risk(pairs.n_databases, index)
+    if math.isinf(epsilon):
         if terms.averages:
             return Found(terms.risk, None)
-        index = terms.order_index
-        return Found(terms.rule.certify_risk(pairs.n_databases, index), index)
-    if terms.target.advantage is not None:
-        return _by_advantage(pairs, distances, terms, terms.target.advantage)
-    if terms.target.randomness == "implicit":
-        return _for_all_outputs(pairs, distances, terms)
+        return Found(certified, index)
     if terms.averages:
-        return _by_exact_risks(pairs, distances, terms)
-    return _by_draws(pairs, terms, shape)
+        return _by_average(pairs, distances, terms)
+    if target.randomness == Scope.PAIR_AND_NOISE:
+        steps = law.drawn_steps(epsilon, n_outputs)
+        scales = drawn_scales(pairs, epsilon, law, shape)
+    else:
+        unit, steps = law.unit_noise(epsilon, delta, n_outputs)
+        scales = distances * unit
+    scales.sort()
+    scale = _order_statistic(scales, pairs, terms)
+    # The K-th itself depends on the same sample: what else is read off the pairs is
+    # read one database below (thm-other-levels).
+    n_below = index - terms.n_neighbors
+    below = float(scales[n_below - 1]) if n_below > 0 else 0.0
+    curve = None
+    # Proven for other rules; with a share of samples that fail, for one level only.
+    if below > 0 and type(terms.rule) is not PAC:
+        if target.randomness == Scope.PAIR_AND_NOISE:
+            levels = drawn_levels(pairs, below, epsilon, law, shape)
+        else:
+            shifts = distances / below
+            levels = law.levels(shifts, epsilon, delta, n_outputs=n_outputs)
+        most = len(levels)
+        counts = np.linspace(most, 1, min(most, _ORDER_POINTS))[::-1].astype(int)
+        m, certify = pairs.n_databases, terms.rule.certify_risk
+        risks = [certify(m, count) for count in counts.tolist()]
+        curve = as_curve(np.sort(levels)[counts - 1], risks)
+    return Found(certified, index, scale, steps, curve, below)
 
 
-def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
-    """Find the scale from which on all but a share of pairs keep the level."""
+def _order_statistic(scales: _Floats, pairs: SampledPairs, terms: Terms) -> float:
+    """Return the K-th smallest of critical scales, finite and above 0.
+
+    If noise for one that is 0, or for a pair that does not differ by more than
+    rounding, is all that is asked for, it is for none: a CalibrationError, as where
+    pairs without an answer leave no noise that is enough.
+
+    **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-groups`): as the rule says.
+    """
+    gamma, certify, n_all = terms.target.gamma, terms.rule.certify_risk, len(scales)
+    scale = float(scales[terms.order_index - 1])
+    if math.isinf(scale):
+        n_infinite = int(np.count_nonzero(np.isinf(scales)))
+        best = 1.0
+        if n_infinite < n_all:
+            best = certify(pairs.n_databases, n_all - n_infinite)
+        raise _no_answer(n_infinite, pairs, gamma, best)
+    n_zero = max(int(np.searchsorted(scales, 0, side="right")), pairs.count_still())
+    if n_zero >= terms.order_index:
+        best = certify(pairs.n_databases, n_zero + 1) if n_zero < n_all else 0.0
+        raise _no_noise(gamma, best)
+    return scale
+
+
+def _by_average(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
+    """Find the scale at which the average is met.
+
+    Of risks over the noise that pairs exceed the level, or of what attackers gain.
+    """
     target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
-    unit, steps = law.unit_noise(target.epsilon, target.delta, n_outputs)
+    epsilon, r = target.epsilon, pairs.n_neighbors
+    asked, gains = terms.controlled[0], target.advantage is not None
+    if gains:
+        steps = grid.advantage_steps(asked, n_outputs, pairs.n_databases)
+    else:
+        steps = law.risk_steps(epsilon, asked, n_outputs)
+    known = {"n_outputs": n_outputs, "steps": steps}
 
-    def levels(scale: float) -> _Floats:
-        shifts = distances / scale
-        return law.levels(shifts, target.epsilon, target.delta, n_outputs=n_outputs)
+    def risks(scale: float, levels: ArrayLike = epsilon) -> _Floats:
+        if gains:
+            return law.advantage(distances / scale, **known)
+        return law.pair_risks(distances, scale, levels, **known)
 
-    scales = np.sort(distances * unit)
-    return _order(pairs, scales, terms, steps, levels)
-
-
-def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
-    """Find the scale from which on all but a share of the draws keep the level."""
-    epsilon, law = terms.target.epsilon, terms.law
-    steps = law.drawn_steps(epsilon, pairs.n_outputs)
-
-    def levels(scale: float) -> _Floats:
-        return drawn_levels(pairs, scale, epsilon, law, shape)
-
-    scales = np.sort(drawn_scales(pairs, epsilon, law, shape))
-    return _order(pairs, scales, terms, steps, levels)
-
-
-def _order(
-    pairs: SampledPairs,
-    scales: _Floats,
-    terms: Terms,
-    steps: int,
-    levels: Callable[[float], _Floats],
-) -> Found:
-    n_databases, rule, index = pairs.n_databases, terms.rule, terms.order_index
-    scale = order_statistic(
-        scales,
-        index,
-        rule,
-        n_databases=n_databases,
-        n_pairs=len(pairs),
-        gamma=terms.target.gamma,
-        n_still=pairs.count_still(),
-    )
-    below = scale_below(scales, index, n_databases)
-    curve = order_curve(below, rule, n_databases=n_databases, levels=levels)
-    risk = rule.certify_risk(n_databases, index)
-    return Found(risk, index, scale, steps, curve, below)
-
-
-def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
-    """Find the scale at which the risk over the noise, averaged over pairs, is met."""
-    target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
-    steps = law.risk_steps(target.epsilon, terms.risk, n_outputs)
-
-    def risks(scale: float, levels: ArrayLike) -> _Floats:
-        return law.pair_risks(
-            distances, scale, levels, n_outputs=n_outputs, steps=steps
-        )
-
-    scale, below = control_risk(
-        lambda scale: risks(scale, target.epsilon),
-        distances,
-        gamma=terms.risk,
-        n_still=pairs.count_still(),
-        n_neighbors=pairs.n_neighbors,
-        asked=target.gamma,
-    )
-    curve = risk_curve(
-        risks,
-        below,
-        epsilon=target.epsilon,
-        n_pairs=len(pairs),
-        n_neighbors=pairs.n_neighbors,
-    )
-    return Found(terms.risk, None, scale, steps, curve, below)
-
-
-def _by_advantage(
-    pairs: SampledPairs, distances: _Floats, terms: Terms, asked: float
-) -> Found:
-    """Find the scale at which attackers gain so much, on average over pairs."""
-    law, n_outputs = terms.law, pairs.n_outputs
-    if not law.knows_advantage(n_outputs):
-        raise ValueError(
-            f"advantage must be None with law={law.name!r} and {n_outputs} outputs, "
-            f"for which its loss is not bounded and does not compose; got {asked!r}."
-        )
-    steps = grid.advantage_steps(asked, n_outputs, pairs.n_databases)
-
-    def gains(scale: float) -> _Floats:
-        return law.advantage(distances / scale, n_outputs=n_outputs, steps=steps)
-
-    scale, below = control_risk(
-        gains,
-        distances,
-        gamma=asked,
-        n_still=pairs.count_still(),
-        n_neighbors=pairs.n_neighbors,
-        name="advantage",
-    )
-    return Found(asked, None, scale, steps, below=below)
+    scale, below = control_risk(risks, distances, pairs, terms)
+    curve = None
+    if below and not gains:
+        levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
+        blocks = np.array_split(levels, min(len(levels), 1 + len(pairs) // _BLOCK))
+        sums = [risks(below, block[:, None]).sum(axis=1) for block in blocks]
+        curve = as_curve(levels, certified_mean(np.concatenate(sums), len(pairs), r))
+    return Found(asked, None, scale, steps, curve, below)
 
 
 def measure_advantage(
-    distances: _Floats,
-    sensitivity: float,
-    noise_scale: float,
-    *,
-    found: Found,
-    terms: Terms,
-    n_outputs: int,
+    distances: _Floats, shift: float, found: Found, terms: Terms, n_outputs: int
 ) -> Advantage | None:
     """Return what an attacker gains, where that is known and proven; rounded up.
 
-    On average it is read at the scale below the one that was found, which depends on
-    the same pairs; for all but a share of pairs, at the sensitivity (thm-advantage).
+    `shift` is the sensitivity over the noise scale, 0 without noise. On average it is
+    read at the scale below the one that was found, which depends on the same pairs;
+    for all but a share of pairs, at the sensitivity (:ref:`thm-advantage`).
     """
     law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
-    if not (noise_scale and law.knows_advantage(n_outputs)):
+    if not (shift and law.knows_advantage(n_outputs)):
         return None
-    at = Advantage.false_positive_rate
-    shifts = np.array([sensitivity / noise_scale])
+    at, shifts = Advantage.false_positive_rate, np.array([shift])
     if found.below:
         with np.errstate(over="ignore"):
             shifts = np.append(shifts, distances / found.below)
     on_grid = {"n_outputs": n_outputs, "steps": found.steps}
-    gained = law.advantage(shifts, **on_grid)
-    detected = law.true_positive_rate(shifts, at, **on_grid)
-    quantile, quantile_detected = _tidy(gained[0]), _tidy(detected[0])
-    mean = mean_detected = 1.0
-    if found.below:
-        mean = _tidy(certified_mean(gained[1:].sum(), n_pairs, r))
-        mean_detected = _tidy(certified_mean(detected[1:].sum(), n_pairs, r))
-    if terms.target.advantage is not None:
-        mean = terms.target.advantage
+
+    def read(bounds: _Floats) -> tuple[float, float]:
+        total, mean = bounds[1:].sum(), 1.0
+        if found.below:
+            mean = min(1.0, float(certified_mean(total, n_pairs, r)))
+        return float(ceil_text(mean)), float(ceil_text(min(1.0, float(bounds[0]))))
+
+    mean, quantile = read(law.advantage(shifts, **on_grid))
+    detected = read(law.true_positive_rate(shifts, at, **on_grid))
+    mean = terms.target.advantage or mean
     return Advantage(
         mean,
         quantile,
         # On average over samples this is what any fixed K certifies.
         Exchangeable(r).certify_risk(n_pairs // r, terms.order_index),
-        _least(mean_detected, [mean, at]),
-        _least(quantile_detected, [quantile, at]),
+        min(detected[0], add_up([mean, at])),
+        min(detected[1], add_up([quantile, at])),
     )
-
-
-def _least(bound: float, parts: list[float]) -> float:
-    """Return the bound, or a sum, rounded up: both hold, and mostly the first is less.
-
-    To add up decimals takes longer than to see that.
-    """
-    return bound if bound < sum(parts) else min(bound, add_up(parts))
-
-
-def _tidy(bound: float) -> float:
-    """Return a probability rounded up to six digits."""
-    return float(ceil_text(min(1.0, float(bound))))
 
 
 class Noise(Protocol):
@@ -1201,16 +925,13 @@ class Noise(Protocol):
     @property
     def noise_scale(self) -> float:
         """Scale of the noise."""
-        ...
 
     @property
     def steps(self) -> int:
         """Scale in steps of the grid; 0 for no noise."""
-        ...
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
         """Return what draws the noise: what takes memory, or fails, comes before."""
-        ...
 
 
 class CalibratedNoise(NamedTuple):
@@ -1224,9 +945,6 @@ class CalibratedNoise(NamedTuple):
     sensitivity: float
     shape: NoiseShape
     found: Found
-    # All that was sampled, those that the shape is taken from as well.
-    sampled: SampledPairs
-    n_constant: int
     margin: float
 
     def certify(
@@ -1236,9 +954,7 @@ class CalibratedNoise(NamedTuple):
         relation: str,
         reference: str | None,
         for_new_people: str | None = None,
-        assumptions: Iterable[Assumption] = (),
         leaks: Iterable[Leak] = (),
-        doubts: Iterable[Doubt] = (),
     ) -> Certificate:
         """Return what the noise guarantees about databases of so many records."""
         pairs, terms, found, shape = self.pairs, self.terms, self.found, self.shape
@@ -1246,7 +962,8 @@ class CalibratedNoise(NamedTuple):
         noise_scale, curve = self.noise.noise_scale, found.curve
         if target.randomness == Scope.PAIR_AND_NOISE:
             curve = with_own_level(curve, target.epsilon, found.risk)
-        population = self.sampled.population
+        shift = self.sensitivity * self.margin / noise_scale if noise_scale else 0.0
+        constant = getattr(self.noise, "constant", None)
         evidence = Evidence(
             gamma=target.gamma,
             sensitivity=self.sensitivity,
@@ -1254,8 +971,8 @@ class CalibratedNoise(NamedTuple):
             n_records=check_at_least(n_records, "n_records", 1),
             n_outputs=pairs.n_outputs,
             margin=self.margin,
-            population=population,
-            n_constant=self.n_constant,
+            population=pairs.population,
+            n_constant=0 if constant is None else len(constant.outputs),
             calibration=rule.name,
             law=law.name,
             norm=NORMS[law.norm],
@@ -1268,54 +985,85 @@ class CalibratedNoise(NamedTuple):
             reference=reference,
             for_new_people=for_new_people,
             advantage=measure_advantage(
-                self.distances,
-                self.sensitivity * self.margin,
-                noise_scale,
-                found=found,
-                terms=terms,
-                n_outputs=pairs.n_outputs,
+                self.distances, shift, found, terms, pairs.n_outputs
             ),
             worst_loss=largest_loss(
-                self.sampled.largest_move, law, shape, noise_scale, target.epsilon
+                pairs.largest_move, law, shape, noise_scale, target.epsilon
             ),
             curve=curve,
         )
-        rests_on = {*assumptions, *self.sampled.assumptions}
+        rests_on, doubts = {*pairs.assumptions}, set()
         if not isinstance(terms.shape, str) and type(shape) is not IsotropicShape:
             rests_on.add(Assumption.GIVEN_SHAPE)
-        if not is_ours(law):
-            rests_on.add(Assumption.GIVEN_NOISE)
-        found_doubts = {*doubts}
-        if population == Population.DECLARED:
-            found_doubts.add(Doubt.MADE_UP)
-        if self.sampled.lacks_tail(target.gamma):
-            found_doubts.add(Doubt.THIN)
-        both = target.randomness == Scope.PAIR_AND_NOISE
-        return mint(
-            epsilon=target.epsilon,
-            delta=0.0 if both else target.delta,
+        if pairs.population == Population.DECLARED:
+            doubts.add(Doubt.MADE_UP)
+        if pairs.lacks_tail(target.gamma):
+            doubts.add(Doubt.THIN)
+        return _claim(
+            target,
+            law,
             risk=found.risk,
             failure_prob=rule.failure_prob,
-            randomness=target.randomness,
-            relation=check_relation(relation),
-            loss=dominating_loss(target, law, evidence),
-            post_processed=target.advantage is not None,  # nothing raises it any more
+            relation=relation,
+            rests_on=rests_on,
             leaks=frozenset(leaks),
-            assumptions=frozenset(rests_on),
-            doubts=frozenset(found_doubts),
+            doubts=frozenset(doubts),
             evidence=evidence,
         )
 
 
-Learn = Callable[[SampledPairs, Terms], NoiseShape]
+def _claim(
+    target: Target,
+    law: Law,
+    *,
+    risk: float,
+    relation: str,
+    rests_on: Iterable[Assumption] = (),
+    loss: DominatingLoss | None = None,
+    evidence: Evidence | None = None,
+    **parts: Any,
+) -> Certificate:
+    """Return what noise of a law guarantees that was calibrated to a target."""
+    both = target.randomness == Scope.PAIR_AND_NOISE
+    if evidence is not None and loss is None and not both:
+        loss = _dominating_loss(target.epsilon, law, evidence)
+    given = () if is_ours(law) else (Assumption.GIVEN_NOISE,)
+    return mint(
+        epsilon=target.epsilon,
+        delta=0.0 if both else target.delta,
+        risk=risk,
+        randomness=target.randomness,
+        relation=check_relation(relation),
+        loss=loss,
+        post_processed=target.advantage is not None,  # nothing raises it any more
+        assumptions=frozenset({*rests_on, *given}),
+        evidence=evidence,
+        **parts,
+    )
+
+
+def _dominating_loss(
+    epsilon: float, law: Law, evidence: Evidence
+) -> DominatingLoss | None:
+    """Return the law that the loss of all pairs outside the risk stays below, if any.
+
+    Where the noise has a fine grid.
+    """
+    fine = evidence.n_outputs / epsilon <= _FINE_GRID
+    fine &= evidence.noise_scale >= _COARSE_SCALE
+    if not fine or not law.composes(evidence.n_outputs):
+        return None
+    # What the margin pays for is not counted as less loss.
+    shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
+    if law.bounded:  # whose largest loss is the level, but for rounding
+        shift = max(shift, epsilon)
+    return DominatingLoss.on_grid(law, shift, epsilon)
 
 
 def find_noise(
     pairs: SampledPairs,
     terms: Terms,
-    *,
-    learn: Learn | None = None,
-    name_of: Callable[[int], str] = "Output {} (counted from 0)".format,
+    learn: Callable[[SampledPairs, Terms], NoiseShape] | None = None,
 ) -> CalibratedNoise:
     """Calibrate noise to sampled pairs.
 
@@ -1332,9 +1080,6 @@ def find_noise(
         then calibrate nothing, by its name in the terms. Whatever it returns is right
         for privacy. None: the same noise for all outputs, where no shape is given.
 
-    name_of : callable
-        Returns what errors call an output.
-
     Raises
     ------
     CalibrationError
@@ -1346,224 +1091,44 @@ def find_noise(
     :ref:`thm-gaussian`, :ref:`thm-noise-shape`, :ref:`thm-advantage`). What
     `certify` says.
     """
-    terms = Terms.of(
-        terms.target,
-        terms.law,
-        terms.shape,
-        terms.rule,
-        pairs.n_databases,
-        n_shape=terms.n_shape,
-        n_neighbors=pairs.n_neighbors,
-    ).for_rows(pairs.n_independent)
-    shape: NoiseShape = IsotropicShape()
-    if not isinstance(terms.shape, str):
-        shape = terms.shape
-    elif learn is not None and terms.n_shape:
-        shape = learn(pairs.before(terms.n_shape), terms)
-    check_shape(shape, pairs.n_outputs)
-    sampled, pairs = pairs, pairs.after(terms.n_shape)
-    distances = norms_of_pairs(pairs, shape, terms.law)
-    sensitivity = float(np.sort(distances)[terms.order_index - 1])
-    try:
-        with np.errstate(over="ignore"):  # pairs may be infinitely far apart in scales
-            found = find_scale(pairs, distances, terms, shape)
-    except CalibrationError as error:
-        if pairs.failure is None:
-            raise
-        raise CalibrationError(
-            f"{error} The reason for the missing answers: {pairs.failure}.",
-            target=error.target,
-            best=error.best,
-        ) from error
-    margin, gamma = 1.0, terms.target.gamma
-    asked = terms.target.randomness == Scope.PAIR and sampled.margin is not None
-    if asked and min(sensitivity, found.scale) > 0:
-        assert sampled.margin is not None
-        more = sampled.margin(distances, shape, terms.law, terms.order_index, gamma)
-        margin = max(1.0, float(more))
-    constant = sampled.constant
-    if terms.law.chooses or not found.scale:  # or nothing is to be protected
-        constant = None
-    scale = found.scale * margin
-    noise = _make_noise(terms.law, scale, found.steps, shape, constant, pairs.n_outputs)
-    if isinstance(noise, AdditiveNoise) and noise.steps:
-        level = sensitivity / noise.noise_scale
-        if terms.target.randomness == Scope.PAIR_AND_NOISE and terms.target.epsilon:
-            level = min(level, terms.target.epsilon)
-        limits = level * _SLACK * noise.deviations() / terms.law.deviation
-        _refuse_bare(sampled, limits, name_of, gamma)
-    return CalibratedNoise(
-        noise,
-        terms,
-        pairs,
-        distances,
-        sensitivity,
-        shape,
-        found,
-        sampled,
-        0 if constant is None else len(constant.outputs),
-        margin,
-    )
-
-
-def _refuse_bare(
-    pairs: SampledPairs,
-    limits: NDArray[np.float64],
-    name_of: Callable[[int], str],
-    gamma: float,
-) -> None:
-    """Refuse outputs that are hidden only from those who do not move them.
-
-    They seldom move, and then most of the pairs are beyond the level by them alone:
-    for those whom they are about, the noise is next to none.
-    """
-    n_moved, n_beyond = np.zeros((2, pairs.n_outputs), dtype=int)
-    answered = pairs.answered
-    for rows in pairs.blocks():
-        some = np.flatnonzero(answered[rows]) + rows.start
-        sizes = np.abs(pairs.differences[some])
-        moved = sizes > pairs.floor(some)
-        n_moved += moved.sum(axis=0)
-        n_beyond += (moved & (sizes > limits)).sum(axis=0)
-    seldom = 2 * n_moved < np.count_nonzero(answered)
-    bare = np.flatnonzero(seldom & (2 * n_beyond > n_moved) & (limits > 0))
-    if not bare.size:
-        return
-    first = bare[0]
-    others = f", as do {bare.size - 1} other outputs" if bare.size > 1 else ""
-    raise CalibrationError(
-        f"{name_of(first)} differs in {n_moved[first]} of {len(pairs)} sampled pairs, "
-        f"and in most of these by more than its noise hides{others}. Like a maximum, "
-        "it depends on a few people, whom the noise would not protect: leave it out, "
-        "or ask for a number that many people have a part in, such as the 95th "
-        "percentile.",
-        target=gamma,
-        best=1.0,
-    )
-
-
-def _make_noise(
-    law: Law,
-    scale: float,
-    steps: int,
-    shape: NoiseShape,
-    constant: Constant | None,
-    n_outputs: int,
-) -> Noise:
-    """Return noise of a scale that has so many steps of the grid; none for 0."""
-    if law.chooses:
-        choice: Noise = law.choice(scale, steps)
-        return choice
-    if not scale:
-        return AdditiveNoise(law, 0, 0, n_outputs, shape)
-    return AdditiveNoise.at_least(
-        law,
-        scale,
-        n_outputs=n_outputs,
-        shape=shape,
-        constant=constant,
-        least_steps=steps,
-    )
-
-
-def dominating_loss(
-    target: Target, law: Law, evidence: Evidence
-) -> DominatingLoss | None:
-    """Return the law that the loss of all pairs outside the risk stays below, if any.
-
-    Where the noise has a fine grid.
-    """
-    if target.randomness == Scope.PAIR_AND_NOISE or not law.composes(
-        evidence.n_outputs
-    ):
-        return None
-    fine = evidence.n_outputs / target.epsilon <= _FINE_GRID
-    if not fine or evidence.noise_scale < _COARSE_SCALE:
-        return None
-    # What the margin pays for is not counted as less loss.
-    shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
-    if law.bounded:  # whose largest loss is the level, but for rounding
-        shift = max(shift, target.epsilon)
-    return DominatingLoss.on_grid(law, shift, target.epsilon)
-
-
-def check_known(target: Target, law: Law) -> None:
-    """Check that all of these go together, before anything is answered."""
-    if target.randomness != Scope.NOISE:
+    if pairs.n_neighbors != terms.n_neighbors:
         raise ValueError(
-            "randomness must be 'explicit' for a known sensitivity, got "
-            f"{target.randomness!r}."
+            f"terms must be for {pairs.n_neighbors} neighbors of each database, as the "
+            f"pairs have, got {terms.n_neighbors}."
         )
-    target.check_law(law)
-
-
-def calibrate_known(
-    sensitivity: float,
-    target: Target,
-    *,
-    law: str | Law = "laplace",
-    n_outputs: int = 1,
-    n_records: int = 1,
-    relation: str = "replace-one",
-) -> tuple[AdditiveNoise, Certificate]:
-    """Return noise for a known sensitivity, and its certificate.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Largest distance of the answers on neighboring databases, > 0, in the norm of
-        the law.
-
-    target : Target
-        What is asked for, with randomness "explicit": a delta, or a risk over the
-        noise, or with a gamma of 0 that every pair and output keeps the level.
-
-    law : {"laplace", "gaussian"} or Law, default="laplace"
-        Law of the noise.
-
-    n_outputs : int, default=1
-        Outputs of the query, >= 1.
-
-    n_records : int, default=1
-        Records of a database, for the certificate.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        How neighbors differ.
-
-    Returns
-    -------
-    noise : AdditiveNoise
-        To release an answer with.
-
-    certificate : Certificate
-        What that guarantees: a risk of 0 where every pair and output keeps the level.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or they do not go together.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
-    exceeds `epsilon` with probability at most the risk over the noise. With Laplace
-    noise that is worth something for one output and a risk of 1/2 or more only.
-
-    Examples
-    --------
-    >>> from skparisk.core import Target, calibrate_known
-    >>> target = Target(0.5, gamma=0.0, delta=1e-6, randomness="explicit")
-    >>> noise, certificate = calibrate_known(0.004, target, law="gaussian")
-    >>> round(noise.noise_scale, 4), certificate.risk
-    (0.0322, 0.0)
-    """
-    return find_known(
-        sensitivity,
-        target,
-        law=law,
-        n_outputs=n_outputs,
-        n_records=n_records,
-        relation=relation,
+    terms = replace(terms, n_databases=pairs.n_databases).for_rows(pairs.n_independent)
+    target, law, shape = terms.target, terms.law, terms.shape
+    if isinstance(shape, str):
+        shape = IsotropicShape()
+        if learn is not None and terms.n_shape:
+            shape = learn(pairs.take(slice(terms.n_shape_pairs)), terms)
+    check_shape(shape, pairs.n_outputs)
+    pairs = pairs.take(slice(terms.n_shape_pairs, None))
+    distances = norms_of_pairs(pairs, shape, law)
+    sensitivity = float(np.sort(distances)[terms.order_index - 1])
+    with np.errstate(over="ignore"):  # pairs may be infinitely far apart in scales
+        found = find_scale(pairs, distances, terms, shape)
+    margin, scale = 1.0, found.scale
+    asked = target.randomness == Scope.PAIR and min(sensitivity, scale) > 0
+    if pairs.margin is not None and asked:
+        more = pairs.margin(distances, shape, law, terms.order_index, target.gamma)
+        margin = max(1.0, float(more))
+    noise: Noise
+    if law.chooses:
+        noise = law.choice(scale * margin, found.steps)
+    elif not scale:  # nothing is to be protected
+        noise = AdditiveNoise(law, 0, 0, pairs.n_outputs, shape)
+    else:
+        noise = AdditiveNoise.at_least(
+            law,
+            scale * margin,
+            n_outputs=pairs.n_outputs,
+            shape=shape,
+            constant=pairs.constant,
+            least_steps=found.steps,
+        )
+    return CalibratedNoise(
+        noise, terms, pairs, distances, sensitivity, shape, found, margin
     )
 
 
@@ -1571,19 +1136,25 @@ def find_known(
     sensitivity: float,
     target: Target,
     *,
-    law: str | Law,
-    n_outputs: int,
-    n_records: int,
-    relation: str,
+    law: str | Law = "laplace",
+    n_outputs: int = 1,
+    n_records: int = 1,
+    relation: str = "replace-one",
     proven: bool = False,
 ) -> tuple[AdditiveNoise, Certificate]:
-    """Do what `calibrate_known` does; a sensitivity may also be proven."""
+    """Return noise for a sensitivity that is known, or proven, and its certificate.
+
+    See :func:`~skparisk.sensitivity.calibrate_known`. With `proven` no word of the
+    caller's is in it: whoever says so must have proven it.
+
+    **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
+    exceeds the level with probability at most the risk over the noise.
+    """
     sensitivity = check_positive(sensitivity, "sensitivity")
     k = check_at_least(n_outputs, "n_outputs", 1)
     law = as_law(law)
-    check_known(target, law)
+    target.check_law(law, sampled=False)
     epsilon, gamma, delta = target.epsilon, target.gamma, target.delta
-    enlarged = sensitivity * (1 + float(ROUNDING_SLACK))
     risk, curve, loss = 0.0, None, None
     if math.isinf(epsilon):
         noise = AdditiveNoise(law, 0, 0, k)
@@ -1596,7 +1167,7 @@ def find_known(
             (unit, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
         else:
             unit, steps = law.unit_noise(epsilon, delta, k)
-        scale = enlarged * unit
+        scale = sensitivity * (1 + float(ROUNDING_SLACK)) * unit
         noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
     evidence = Evidence(
         gamma=0.0 if delta else gamma,
@@ -1609,20 +1180,9 @@ def find_known(
         norm=NORMS[law.norm],
         curve=None if curve is None else as_curve(*curve),
     )
-    if loss is None:
-        loss = dominating_loss(target, law, evidence)
-    given = () if is_ours(law) else (Assumption.GIVEN_NOISE,)
-    certificate = mint(
-        epsilon=epsilon,
-        delta=delta,
-        risk=risk,
-        randomness=Scope.NOISE,
-        relation=check_relation(relation),
-        loss=loss,
-        assumptions=frozenset(given),
-        evidence=evidence,
+    return noise, _claim(
+        target, law, risk=risk, relation=relation, loss=loss, evidence=evidence
     )
-    return noise, certificate
 
 
 def laplace_loss(noise: AdditiveNoise, epsilon: float) -> DominatingLoss | None:
@@ -1636,27 +1196,11 @@ def laplace_loss(noise: AdditiveNoise, epsilon: float) -> DominatingLoss | None:
 def claim_at_most(
     target: Target, law: Law, rule: Rule, *, relation: str
 ) -> Certificate:
-    """Return what a release will claim at most, by what is asked for alone.
+    """Return what a release over sampled pairs will claim at most.
 
-    To see if it fits a budget, before anything is sampled. Laplace noise of a known
-    sensitivity spends a risk of 1/2 or more only.
+    By what is asked for alone, to see if it fits a budget before anything is sampled.
     """
-    epsilon, risk = target.epsilon, target.gamma
-    if target.advantage is not None:
-        epsilon, risk = 0.0, target.advantage
-    known = target.randomness == Scope.NOISE
-    if known and (target.delta or (type(law) is Laplace and risk < 0.5)):
-        risk = 0.0
-    given = set() if is_ours(law) else {Assumption.GIVEN_NOISE}
-    if known:
-        given.add(Assumption.DECLARED_SENSITIVITY)
-    return mint(
-        epsilon=epsilon,
-        delta=0.0 if target.randomness == Scope.PAIR_AND_NOISE else target.delta,
-        risk=float(risk),
-        failure_prob=0.0 if known else rule.failure_prob,
-        randomness=target.randomness,
-        relation=check_relation(relation),
-        post_processed=target.advantage is not None,
-        assumptions=frozenset(given),
+    failure_prob = rule.failure_prob
+    return _claim(
+        target, law, risk=target.risk, relation=relation, failure_prob=failure_prob
     )

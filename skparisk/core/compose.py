@@ -577,7 +577,8 @@ def post_process(release: Any) -> Certificate:
 
     Examples
     --------
-    >>> from skparisk.core import Target, calibrate_known, post_process
+    >>> from skparisk.core import Target, post_process
+    >>> from skparisk.sensitivity import calibrate_known
     >>> target = Target(0.6, 0.05, randomness="explicit")
     >>> _, release = calibrate_known(1.0, target, law="gaussian")
     >>> post_process(release).delta, post_process(release).risk

@@ -195,26 +195,10 @@ class SampledPairs:
         """Databases that these are neighbors of."""
         return len(self) // self.n_neighbors
 
-    def before(self, n_databases: int) -> SampledPairs:
-        """Return the pairs of the first databases; views, for a calculation."""
-        return self._part(slice(n_databases * self.n_neighbors))
-
-    def after(self, n_databases: int) -> SampledPairs:
-        """Return the pairs of all databases but the first; views, for a calculation."""
-        return self._part(slice(n_databases * self.n_neighbors, None))
-
-    def _part(self, pairs: slice) -> SampledPairs:
-        errors = None if self.errors is None else self.errors[pairs]
-        return SampledPairs(
-            self.differences[pairs],
-            errors,
-            self.rounding,
-            self.failure,
-            self.draw_seed,
-            weights=self.weights,
-            n_independent=self.n_independent,
-            n_neighbors=self.n_neighbors,
-        )
+    def take(self, rows: Any) -> SampledPairs:
+        """Return some of the pairs, for a calculation; views, of a slice."""
+        errors = None if self.errors is None else self.errors[rows]
+        return replace(self, differences=self.differences[rows], errors=errors)
 
     @property
     def answered(self) -> NDArray[np.bool_]:
@@ -234,14 +218,17 @@ class SampledPairs:
         for start in range(0, n_pairs, step):
             yield slice(start, min(start + step, n_pairs))
 
+    def moves(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
+        """Yield sizes of answered pairs, in blocks, and which are no mere rounding."""
+        answered = self.answered
+        for rows in self.blocks():
+            some = np.flatnonzero(answered[rows]) + rows.start
+            sizes = np.abs(self.differences[some])
+            yield sizes, sizes > self.floor(some)
+
     def count_still(self) -> int:
         """Return how many pairs do not differ by more than rounding."""
-        n_still = 0
-        for rows in self.blocks():
-            still = np.abs(self.differences[rows]) <= self.floor(rows)
-            # The first output moves in most: only of others all are looked at.
-            n_still += int(still[still[:, 0]].all(axis=1).sum())
-        return n_still
+        return sum(int((~moved.any(axis=1)).sum()) for _, moved in self.moves())
 
     def lacks_tail(self, gamma: float) -> bool:
         """Tell if they are of too few rows to show the tail that a risk is about."""
@@ -251,10 +238,8 @@ class SampledPairs:
     def still(self) -> NDArray[np.intp]:
         """Return the outputs that do not differ by more than rounding in any pair."""
         moves = np.zeros(self.n_outputs, dtype=bool)
-        answered = self.answered
-        for rows in self.blocks():
-            some = np.flatnonzero(answered[rows]) + rows.start
-            moves |= (np.abs(self.differences[some]) > self.floor(some)).any(axis=0)
+        for _, moved in self.moves():
+            moves |= moved.any(axis=0)
         return np.flatnonzero(~moves)
 
     def withhold(self, withheld: Withheld) -> None:

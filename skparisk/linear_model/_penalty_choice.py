@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
 
@@ -50,7 +49,7 @@ def simulated_noise(
     is to be `as_large` as that of a release. Not where it is a mean over all pairs that
     counts, as with "both", and not the few that are furthest apart.
     """
-    twice = _some(pairs, np.tile(np.arange(len(pairs)), 2))
+    twice = pairs.take(np.tile(np.arange(len(pairs)), 2))
     # By the terms neighbors of a database count as if they were on their own.
     found = find_noise(replace(twice, n_neighbors=terms.n_neighbors), terms)
     noise = found.noise
@@ -97,16 +96,11 @@ def _understated(pairs: SampledPairs, shape: NoiseShape, terms: Terms) -> float:
             pairs.weights,
             pairs.n_independent,
         )
-        apart[tried] = sizes(_some(pairs, tried), others)
+        apart[tried] = sizes(pairs.take(tried), others)
     share = terms.order_index / (terms.n_calibrating * terms.n_neighbors)
     place = min(math.ceil(share * len(pairs)), int(answered.sum())) - 1
     own, other = np.sort(sizes(pairs, shape))[place], np.sort(apart)[place]
     return float(max(other, own) / own)
-
-
-def _some(pairs: SampledPairs, rows: NDArray[Any]) -> SampledPairs:
-    errors = None if pairs.errors is None else pairs.errors[rows]
-    return replace(pairs, differences=pairs.differences[rows], errors=errors)
 
 
 # Powers of 10 for each record, and columns of size 1: from where nothing is lost to the

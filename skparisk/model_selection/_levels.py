@@ -20,8 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin
-from skparisk.core.calibrate import Exchangeable
-from skparisk.core.calibrate import claim_at_most as known_at_most
+from skparisk.core.calibrate import find_known
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Leak, as_certificate
 from skparisk.core.compose import compose_basic
@@ -270,5 +269,5 @@ def _claimed(part: Any, source: SensitivitySampler | None) -> Certificate:
 
 def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
     """Return what is spent at most at a known sensitivity."""
-    _, target, law = known._check(part.epsilon, part.gamma)
-    return known_at_most(target, law, Exchangeable(), relation="replace-one")
+    sensitivity, target, law = known._check(part.epsilon, part.gamma)
+    return find_known(sensitivity, target, law=law)[1]

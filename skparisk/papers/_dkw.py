@@ -7,13 +7,8 @@ from dataclasses import dataclass
 
 from scipy.special import lambertw
 
-from skparisk.core.calibrate import (
-    best_rho,
-    dkw_required_pairs,
-    dkw_slack,
-    least_index,
-)
-from skparisk.core.checks import check_at_least, check_probability
+from skparisk.core.calibrate import DKW, best_rho
+from skparisk.core.checks import check_probability
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def dkw_fewest_pairs(gamma: float) -> DKWOperatingPoint:
     """
     gamma = check_probability(gamma, "gamma")
     rho = math.exp(float(lambertw(-gamma / (2 * math.sqrt(math.e)), k=-1).real) + 0.5)
-    n_pairs = dkw_required_pairs(gamma)
+    n_pairs = DKW().fewest_pairs(gamma)
     return DKWOperatingPoint(n_pairs, n_pairs, gamma, rho)
 
 
@@ -111,9 +106,7 @@ def dkw_least_noise(n_pairs: int, gamma: float) -> DKWOperatingPoint:
     >>> dkw_least_noise(1500, 0.05).order_index
     1496
     """
-    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
-    gamma = check_probability(gamma, "gamma")
-    index = least_index(n_pairs, gamma)
+    index = DKW().order_index(n_pairs, gamma)
     return DKWOperatingPoint(n_pairs, index, gamma, best_rho(n_pairs))
 
 
@@ -142,7 +135,5 @@ def dkw_least_risk(n_pairs: int) -> DKWOperatingPoint:
     >>> round(point.gamma, 6), round(point.rho, 6)
     (0.056468, 0.004843)
     """
-    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
-    return DKWOperatingPoint(
-        n_pairs, n_pairs, min(1.0, dkw_slack(n_pairs)), best_rho(n_pairs)
-    )
+    risk = DKW().certify_risk(n_pairs, n_pairs)
+    return DKWOperatingPoint(n_pairs, n_pairs, risk, best_rho(n_pairs))

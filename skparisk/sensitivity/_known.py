@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from skparisk._checks import check_flag
-from skparisk.core.calibrate import Target, check_known
+from skparisk.core.calibrate import Target
 from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.laws import NORMS, Law, as_law
 
@@ -93,5 +93,5 @@ class KnownSensitivity(BaseEstimator):
             )
         asked = gamma if self.at_risk else 0.0
         target = Target(epsilon, asked, self.delta, "explicit")
-        check_known(target, law)
+        target.check_law(law, sampled=False)
         return sensitivity, target, law

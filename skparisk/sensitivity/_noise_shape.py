@@ -69,20 +69,6 @@ def root_mean_squares(
     return scales
 
 
-def second_moments(
-    differences: NDArray[np.float64], errors: NDArray[np.float64] | None = None
-) -> Moments:
-    """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf."""
-    scales = root_mean_squares(differences, errors)
-    if len(differences) < len(scales):
-        return Moments(scales, None)
-    correlations, moves = np.eye(len(scales)), scales > 0
-    if moves.any():
-        shrunk = shrunk_moments(differences[:, moves] / scales[moves])
-        correlations[np.ix_(moves, moves)] = shrunk
-    return Moments(scales, correlations)
-
-
 def fit_noise_shape(
     name: str,
     differences: NDArray[np.float64],
@@ -241,6 +227,13 @@ def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Mome
     goes by one of them. At the number of records that the pairs were sampled with.
     """
     answered = np.flatnonzero(pairs.answered)
-    moments = second_moments(pairs.differences[answered], pairs.floor(answered))
+    differences = pairs.differences[answered]
+    scales = root_mean_squares(differences, pairs.floor(answered))
+    correlations, moves = None, scales > 0
+    if len(differences) >= len(scales):
+        correlations = np.eye(len(scales))
+        if moves.any():  # not centered, shrunk by the rule of Ledoit and Wolf
+            shrunk = shrunk_moments(differences[:, moves] / scales[moves])
+            correlations[np.ix_(moves, moves)] = shrunk
     changed = 2 if relation == "replace-one" else 1
-    return moments._replace(scales=moments.scales * np.sqrt(n_records / changed))
+    return Moments(scales * np.sqrt(n_records / changed), correlations)

@@ -101,7 +101,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     def sensitivities_(self) -> NDArray[np.float64]:
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
         pairs = self._kept_pairs()
-        pairs = pairs.after((self._evidence.n_shape_pairs or 0) // pairs.n_neighbors)
+        pairs = pairs.take(slice(self._evidence.n_shape_pairs or 0, None))
         shape = getattr(self.mechanism_, "shape", IsotropicShape())
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)

@@ -24,7 +24,7 @@ from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Rule, Target, Terms, as_rule
+from skparisk.core.calibrate import Rule, Target, Terms
 from skparisk.core.checks import (
     CalibrationError,
     check_at_least,
@@ -57,7 +57,7 @@ from skparisk.sensitivity._drawing import (
     unseen_tail,
 )
 from skparisk.sensitivity._release import ReleaseMixin
-from skparisk.sensitivity._terms import agree, find_noise
+from skparisk.sensitivity._terms import agree, as_rule, find_noise
 
 # Risks at which it is looked for clusters.
 _RISKS = (0.05, 0.1, 0.2)
@@ -707,7 +707,8 @@ default="auto"
             Target(1.0, gamma),
             law="laplace",
             shape="isotropic",
-            rule=as_rule(self.calibration, self.failure_prob),
+            rule=self.calibration,
+            failure_prob=self.failure_prob,
             n_neighbors=self.pairs_.n_neighbors,
         )
         index = terms.for_rows(self.pairs_.n_independent).order_index
@@ -736,7 +737,8 @@ default="auto"
             self._target(),
             law=self.law,
             shape=self.noise_shape,
-            rule=as_rule(self.calibration, self.failure_prob),
+            rule=self.calibration,
+            failure_prob=self.failure_prob,
             n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 

@@ -7,7 +7,8 @@ any shape is right that is learned from other ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core import calibrate as core
 from skparisk.core.calibrate import (
+    CALIBRATIONS,
+    PAC,
     CalibratedNoise,
+    Exchangeable,
     Noise,
     Rule,
     Target,
     Terms,
-    as_rule,
 )
 from skparisk.core.checks import (
     CalibrationError,
     check_at_least,
     check_choice,
+    check_probability,
     check_random_state,
 )
-from skparisk.core.claim import Assumption, Certificate
+from skparisk.core.claim import Assumption, Certificate, Scope
 from skparisk.core.laws import Law, as_law, row_norms
 from skparisk.core.noise import (
+    AdditiveNoise,
     DiagonalShape,
     IsotropicShape,
     NoiseShape,
@@ -47,6 +52,8 @@ _FEWEST_SHAPE_PAIRS = 16
 _USUAL_PAIRS, _TIMES_FEWEST = 500, 5
 # Databases with several neighbors each.
 _USUAL_DATABASES = 200
+# Above what rounding takes from a scale that is that of a pair.
+_SLACK = 1 + 2.0**-20
 # It is not tried whether more would do.
 _MOST_FEWEST = 2**22
 
@@ -147,9 +154,79 @@ default="isotropic"
         n_records=n_records,
         relation=relation,
         reference=reference,
-        assumptions=[Assumption.GIVEN_PAIRS],
     )
     return found.noise, certificate
+
+
+def calibrate_known(
+    sensitivity: float,
+    target: Target,
+    *,
+    law: str | Law = "laplace",
+    n_outputs: int = 1,
+    n_records: int = 1,
+    relation: str = "replace-one",
+) -> tuple[AdditiveNoise, Certificate]:
+    """Return noise for a known sensitivity, and its certificate.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest distance of the answers on neighboring databases, > 0, in the norm of
+        the law.
+
+    target : Target
+        What is asked for, with randomness "explicit": a delta, or a risk over the
+        noise, or with a gamma of 0 that every pair and output keeps the level.
+
+    law : {"laplace", "gaussian"} or Law, default="laplace"
+        Law of the noise.
+
+    n_outputs : int, default=1
+        Outputs of the query, >= 1.
+
+    n_records : int, default=1
+        Records of a database, for the certificate.
+
+    relation : {"replace-one", "add-remove"}, default="replace-one"
+        How neighbors differ.
+
+    Returns
+    -------
+    noise : AdditiveNoise
+        To release an answer with.
+
+    certificate : Certificate
+        What that guarantees: a risk of 0 where every pair and output keeps the level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or they do not go together.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
+    exceeds `epsilon` with probability at most the risk over the noise. With Laplace
+    noise that is worth something for one output and a risk of 1/2 or more only.
+
+    Examples
+    --------
+    >>> from skparisk.core import Target
+    >>> from skparisk.sensitivity import calibrate_known
+    >>> target = Target(0.5, gamma=0.0, delta=1e-6, randomness="explicit")
+    >>> noise, certificate = calibrate_known(0.004, target, law="gaussian")
+    >>> round(noise.noise_scale, 4), certificate.risk
+    (0.0322, 0.0)
+    """
+    return core.find_known(
+        sensitivity,
+        target,
+        law=law,
+        n_outputs=n_outputs,
+        n_records=n_records,
+        relation=relation,
+    )
 
 
 def find_noise(
@@ -161,8 +238,45 @@ def find_noise(
 
     `name_of` returns what errors call an output.
     """
-    settled = settle(terms, pairs.n_outputs)
-    return core.find_noise(pairs, settled, learn=_learn_shape, name_of=name_of)
+    found = core.find_noise(pairs, settle(terms, pairs.n_outputs), _learn_shape)
+    if isinstance(found.noise, AdditiveNoise) and found.noise.steps:
+        _refuse_bare(found, pairs, name_of)
+    return found
+
+
+def _refuse_bare(
+    found: CalibratedNoise, pairs: SampledPairs, name_of: Callable[[int], str]
+) -> None:
+    """Refuse outputs that are hidden only from those who do not move them.
+
+    They seldom move, and then most of the pairs are beyond the level by them alone:
+    for those whom they are about, the noise is next to none.
+    """
+    noise, target = found.noise, found.terms.target
+    assert isinstance(noise, AdditiveNoise)
+    level = found.sensitivity / noise.noise_scale
+    if target.randomness == Scope.PAIR_AND_NOISE and target.epsilon:
+        level = min(level, target.epsilon)
+    limits = level * _SLACK * noise.deviations() / noise.law.deviation
+    n_moved, n_beyond = np.zeros((2, pairs.n_outputs), dtype=int)
+    for sizes, moved in pairs.moves():
+        n_moved += moved.sum(axis=0)
+        n_beyond += (moved & (sizes > limits)).sum(axis=0)
+    seldom = 2 * n_moved < np.count_nonzero(pairs.answered)
+    bare = np.flatnonzero(seldom & (2 * n_beyond > n_moved) & (limits > 0))
+    if not bare.size:
+        return
+    first = bare[0]
+    others = f", as do {bare.size - 1} other outputs" if bare.size > 1 else ""
+    raise CalibrationError(
+        f"{name_of(first)} differs in {n_moved[first]} of {len(pairs)} sampled pairs, "
+        f"and in most of these by more than its noise hides{others}. Like a maximum, "
+        "it depends on a few people, whom the noise would not protect: leave it out, "
+        "or ask for a number that many people have a part in, such as the 95th "
+        "percentile.",
+        target=target.gamma,
+        best=1.0,
+    )
 
 
 def _learn_shape(pairs: SampledPairs, terms: Terms) -> NoiseShape:
@@ -230,7 +344,8 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
                 "differences of SampledPairs must be without NaN, and all of a pair "
                 "finite, or all infinite."
             )
-        return differences
+        known = differences.assumptions | {Assumption.GIVEN_PAIRS}
+        return replace(differences, assumptions=known)
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 2 or not values.size or np.isnan(values).any():
         raise ValueError(
@@ -247,6 +362,27 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     )
 
 
+def as_rule(calibration: Any, failure_prob: float = 0.05, n_neighbors: int = 1) -> Rule:
+    """Return the rule of a name, or the one that is given; "pac" has a failure_prob.
+
+    For so many neighbors of each database.
+    """
+    check_probability(failure_prob, "failure_prob")
+    rule: Rule = calibration
+    if type(rule) not in CALIBRATIONS.values():
+        name = check_choice(calibration, "calibration", CALIBRATIONS)
+        rule = PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
+    if rule == Exchangeable():
+        return Exchangeable(n_neighbors)
+    if rule.n_neighbors != n_neighbors:
+        raise ValueError(
+            f"neighbors_per_database must be {rule.n_neighbors} with calibration="
+            f"{rule!r}, because pairs of one database are not independent; got "
+            f"{n_neighbors}."
+        )
+    return rule
+
+
 def agree(
     n_pairs: int | str,
     target: Target,
@@ -254,6 +390,7 @@ def agree(
     law: Any,
     shape: Any,
     rule: Any,
+    failure_prob: Any = 0.05,
     n_neighbors: Any = 1,
 ) -> Terms:
     """Check that all of these go together, before anything is drawn.
@@ -261,75 +398,61 @@ def agree(
     With "auto" for `n_pairs`, as many as they need. Of databases with several neighbors
     each, what is exchangeable is a database with all of them.
     """
-    law, shape, rule = as_law(law), as_shape(shape), as_rule(rule)
-    check_at_least(n_neighbors, "neighbors_per_database", 1)
-    rule, averages = core.check_terms(target, law, shape, rule, n_neighbors)
-    learned = isinstance(shape, str) and shape not in ("auto", "isotropic")
-    learned &= not math.isinf(target.epsilon)
-    learns = learned or (shape == "auto" and _may_learn(target, law))
+    law, shape = as_law(law), as_shape(shape)
+    r = check_at_least(n_neighbors, "neighbors_per_database", 1)
+    terms = Terms(target, law, shape, as_rule(rule, failure_prob, r), 1)
+    learned = shape in NOISE_SHAPES[1:] and not math.isinf(target.epsilon)
     if isinstance(n_pairs, str):
         check_choice(n_pairs, "n_pairs", ("auto",))
-        n = _enough_databases(target, rule, averages, n_neighbors, learns)
+        n = _enough_databases(terms, learned or (shape == "auto" and _may_learn(terms)))
     else:
-        least = (4 if n_neighbors == 1 else 2 * n_neighbors) if learned else n_neighbors
-        n = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
-        if n * n_neighbors != n_pairs:
+        least = (4 if r == 1 else 2 * r) if learned else r
+        n = check_at_least(n_pairs, "n_pairs", least) // r
+        if n * r != n_pairs:
             raise ValueError(
-                f"n_pairs must be a multiple of neighbors_per_database={n_neighbors}, "
-                f"got {n_pairs!r}."
+                f"n_pairs must be a multiple of neighbors_per_database={r}, got "
+                f"{n_pairs!r}."
             )
-    n_shape = _for_shape(n, n_neighbors) if learned else 0
-    n_left = n - n_shape
+    n_shape = _for_shape(n, r) if learned else 0
+    terms = replace(terms, n_databases=n, n_shape=n_shape)
     try:
-        core.order_index(n_left, target, rule, averages)
+        terms.order_index  # noqa: B018  raises an error for too few
     except CalibrationError as error:
-        if not n_shape and n_neighbors == 1:
+        if not n_shape and r == 1:
             raise
-        fewest = _fewest_pairs(target, rule, averages)
-        words, needed = f"{error}", fewest
-        if n_neighbors > 1:
-            words += f" Pairs of one database, {n_neighbors} here, count as one"
+        words, needed = f"{error}", terms.fewest
+        if r > 1:
+            words += f" Pairs of one database, {r} here, count as one"
         if n_shape:
-            needed = _with_shape(fewest, n_neighbors)
+            needed = _with_shape(needed, r)
             words += (
                 f" Of the n_pairs={n_pairs} pairs, noise_shape={shape!r} uses "
-                f"{n_shape * n_neighbors}"
+                f"{n_shape * r}"
             )
         raise CalibrationError(
-            f"{words}: it needs n_pairs >= {needed * n_neighbors} in all.",
+            f"{words}: it needs n_pairs >= {needed * r} in all.",
             target=error.target,
             best=error.best,
         ) from error
-    return Terms.of(
-        target, law, shape, rule, n, n_shape=n_shape, n_neighbors=n_neighbors
-    )
+    return terms
 
 
 def settle(terms: Terms, n_outputs: int) -> Terms:
     """Return the terms for so many outputs, with pairs for "auto" to learn from.
 
-    Until it is known how many there are, "auto" takes the shape from none.
+    Until it is known how many there are, "auto" takes the shape from none. It takes as
+    many as the target leaves, if these are not too few.
     """
     if terms.shape != "auto" or terms.n_shape:
         return terms
-    if n_outputs > 1 and _may_learn(terms.target, terms.law):
-        for learned in _learned(terms):
-            return learned
-    return terms._replace(shape="isotropic")
-
-
-def _learned(terms: Terms) -> Iterator[Terms]:
-    """Yield terms with pairs for a shape, as many as the target leaves, if any."""
-    r = terms.n_neighbors
-    n_shape = _for_shape(terms.n_databases, r)
-    while n_shape * r >= _FEWEST_SHAPE_PAIRS and n_shape:
-        n_left = terms.n_databases - n_shape
-        asked = terms.target, terms.rule, terms.averages
-        index = _index_if_any(n_left, *asked)
-        if index is not None:
-            yield terms._replace(n_shape=n_shape, order_index=index)
-            return
-        n_shape //= 2
+    n, r = terms.n_databases, terms.n_neighbors
+    if n_outputs > 1 and _may_learn(terms):
+        n_shape, fewest = _for_shape(n, r), terms.fewest
+        while n - n_shape < fewest and n_shape:
+            n_shape //= 2
+        if n_shape * r >= _FEWEST_SHAPE_PAIRS:
+            return replace(terms, n_shape=n_shape)
+    return replace(terms, shape="isotropic")
 
 
 def as_shape(shape: Any) -> str | NoiseShape:
@@ -356,52 +479,28 @@ def _with_shape(n_calibrating: int, n_neighbors: int) -> int:
     return min(n, n_calibrating + max(1, MOST_SHAPE_PAIRS // n_neighbors))
 
 
-def _may_learn(target: Target, law: Law) -> bool:
+def _may_learn(terms: Terms) -> bool:
     """Tell if there is noise that a shape could be learned for."""
-    return not (law.chooses or math.isinf(target.epsilon))
+    return not (terms.law.chooses or math.isinf(terms.target.epsilon))
 
 
-def _index_if_any(n_pairs: int, *asked: Any) -> int | None:
-    """Return which distance counts, or None if so many pairs are not enough."""
-    try:
-        return core.order_index(n_pairs, *asked)
-    except CalibrationError:
-        return None
-
-
-def _enough_databases(
-    target: Target, rule: Rule, averages: bool, n_neighbors: int, learns: bool
-) -> int:
+def _enough_databases(terms: Terms, learns: bool) -> int:
     """Return how many databases calibrate without much more noise than is needed.
 
     And those that a shape is learned from.
     """
-    usual = _USUAL_PAIRS if n_neighbors == 1 else _USUAL_DATABASES
-    n = usual
-    if _index_if_any(usual // _TIMES_FEWEST, target, rule, averages) is None:
-        n = max(usual, _TIMES_FEWEST * _fewest_pairs(target, rule, averages))
+    r, fewest = terms.n_neighbors, terms.fewest
+    if fewest > _MOST_FEWEST:
+        raise CalibrationError(
+            f"n_pairs='auto' takes {_MOST_FEWEST} pairs at the most to be enough, and "
+            f"calibration={terms.rule.name!r} needs {fewest} for "
+            f"gamma={terms.target.gamma!r}: choose a larger gamma, or give n_pairs.",
+            target=terms.target.gamma,
+            best=1.0,
+        )
+    n = usual = _USUAL_PAIRS if r == 1 else _USUAL_DATABASES
+    if fewest > usual // _TIMES_FEWEST:
+        n = max(usual, _TIMES_FEWEST * fewest)
     if learns:
-        return _with_shape(n, n_neighbors)
-    return max(n, 2 * _USUAL_PAIRS) if n_neighbors == 1 else n
-
-
-def _fewest_pairs(target: Target, rule: Rule, averages: bool) -> int:
-    """Return the fewest pairs that are enough for the target."""
-    low, high = 0, 1
-    while _index_if_any(high, target, rule, averages) is None:
-        low, high = high, 2 * high
-        if high > _MOST_FEWEST:
-            raise CalibrationError(
-                f"n_pairs='auto' tried {low} pairs, and calibration={rule.name!r} "
-                f"certifies no gamma={target.gamma!r} with these: choose a larger "
-                "gamma, or give n_pairs.",
-                target=target.gamma,
-                best=1.0,
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _index_if_any(middle, target, rule, averages) is None:
-            low = middle
-        else:
-            high = middle
-    return high
+        return _with_shape(n, r)
+    return max(n, 2 * _USUAL_PAIRS) if r == 1 else n
