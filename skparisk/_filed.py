@@ -33,10 +33,9 @@ from skparisk.core.claim import (
     MeasuredRisk,
     Population,
 )
-from skparisk.core.laws import LAWS, NORMS
+from skparisk.core.laws import LAWS, NORMS, Gaussian
 from skparisk.core.losses import (
     gaussian_loss_exceedance,
-    gaussian_risk,
     laplace_loss_exceedance,
 )
 from skparisk.core.rounding import (
@@ -402,7 +401,7 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
     if known and evidence.law in LAWS:
         each = _least_advantage(evidence)
         if epsilon:
-            each = float(gaussian_risk(epsilon, _shift_of(evidence)))
+            each = float(Gaussian().risk(epsilon, _shift_of(evidence)))
         least = _least_mean(evidence, each)
         if risk * _SLACK < least:
             raise ValueError(
@@ -504,7 +503,7 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
 def _least_deltas(name: str, levels: ArrayLike, shift: float) -> NDArray[np.float64]:
     """Return the deltas of noise at a distance over its scale; 0 or 1 if bounded."""
     law = LAWS[name]() if name in LAWS else None
-    if law is None or math.isinf(shift) or not law.composes(1):
+    if law is None or math.isinf(shift) or not law.composes:
         return np.asarray(shift > np.asarray(levels), dtype=np.float64)
     return np.asarray(law.profile(levels, shift))
 

@@ -40,9 +40,8 @@ def valid_plans():
         for plan in (a | b for a in noise for b in rules):
             yield {"randomness": "implicit", "noise_shape": shape} | plan
         both = {"randomness": "both", "noise_shape": shape}
-        for law in ("laplace", "gaussian"):
-            for rule in rules:
-                yield both | {"law": law} | rule
+        yield from (both | {"law": "laplace"} | rule for rule in rules)
+        yield both | {"law": "gaussian", "calibration": "exchangeable"}
 
 
 PLANS = {" ".join(str(v) for v in plan.values()): plan for plan in valid_plans()}
@@ -105,10 +104,10 @@ def many_pairs(seed):
 def find_by_risks(distances, n_outputs, epsilon, gamma):
     """Return the scale at which the average risk over Gaussian noise is gamma."""
     law = Gaussian()
-    steps = law.risk_steps(epsilon, gamma, n_outputs)
+    size = {"n_outputs": n_outputs, "steps": law.risk_steps(epsilon, gamma, n_outputs)}
 
     def risks(scale, at):
-        return law.pair_risks(distances, scale, at, n_outputs=n_outputs, steps=steps)
+        return law.risks(distances / scale, at, **size)
 
     def at_target(scale):
         return risks(scale, epsilon)

@@ -11,7 +11,7 @@ from skparisk.core.compose import (
     compose_laplace,
     compose_parallel,
 )
-from skparisk.core.losses import gaussian_delta_epsilon
+from skparisk.core.laws import Gaussian
 
 DELTA = 1e-5
 
@@ -25,7 +25,7 @@ def laplace(shift, excess=0.0, **changes):
 def gaussian(shift, delta=1e-6, **changes):
     """Return a release with Gaussian noise that is private for every pair."""
     loss = DominatingLoss("gaussian", shift)
-    epsilon = gaussian_delta_epsilon(delta or 1e-6, shift)
+    epsilon = Gaussian().level(delta or 1e-6, shift)
     values = {"epsilon": epsilon, "delta": delta, "loss": loss}
     return mint(**(values | changes))
 

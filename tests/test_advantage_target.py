@@ -26,7 +26,7 @@ from skparisk.core import rounding as grid
 from skparisk.core.calibrate import Target, measure_advantage
 from skparisk.core.compose import compose_basic, group_privacy, post_process
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.noise import DiagonalShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.ledger import PrivacyLedger
@@ -259,7 +259,7 @@ def test_answers_that_are_mostly_the_same_want_no_noise():
 
 
 def test_what_differences_are_off_by_counts():
-    shape = DiagonalShape(np.ones(4))
+    shape = NoiseShape(np.ones(4))
     errors = np.full_like(DIFFERENCES, 0.5)
     pairs = SampledPairs(DIFFERENCES, errors, np.zeros(4))
     noise, _ = find(differences=pairs, shape=shape)

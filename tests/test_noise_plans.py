@@ -43,11 +43,10 @@ from sklearn.linear_model import Ridge
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
 from skparisk._filed import filed
 from skparisk.core.calibrate import as_rule
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import (
     gaussian_delta,
-    gaussian_shift,
     laplace_delta,
-    laplace_delta_noise_epsilon,
 )
 from skparisk.queries import RidgeQuery
 from skparisk.sensitivity._noise_shape import fit_noise_shape
@@ -184,8 +183,8 @@ def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name)
 
 
 SHIFTS = {
-    "laplace": lambda: laplace_delta_noise_epsilon(EPSILON, DELTA),
-    "gaussian": lambda: gaussian_shift(EPSILON, DELTA),
+    "laplace": lambda: Laplace().largest_shift(EPSILON, DELTA),
+    "gaussian": lambda: Gaussian().largest_shift(EPSILON, DELTA),
 }
 
 

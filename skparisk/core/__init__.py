@@ -43,26 +43,14 @@ if TYPE_CHECKING:
     from skparisk.core.laws import Laplace as Laplace
     from skparisk.core.laws import Law as Law
     from skparisk.core.losses import gaussian_delta as gaussian_delta
-    from skparisk.core.losses import gaussian_delta_epsilon as gaussian_delta_epsilon
-    from skparisk.core.losses import gaussian_explicit_shift as gaussian_explicit_shift
     from skparisk.core.losses import (
         gaussian_loss_exceedance as gaussian_loss_exceedance,
     )
-    from skparisk.core.losses import gaussian_risk as gaussian_risk
-    from skparisk.core.losses import gaussian_risk_shift as gaussian_risk_shift
-    from skparisk.core.losses import gaussian_shift as gaussian_shift
     from skparisk.core.losses import laplace_delta as laplace_delta
-    from skparisk.core.losses import (
-        laplace_delta_noise_epsilon as laplace_delta_noise_epsilon,
-    )
     from skparisk.core.losses import laplace_loss_exceedance as laplace_loss_exceedance
     from skparisk.core.losses import laplace_loss_mean as laplace_loss_mean
-    from skparisk.core.losses import laplace_noise_epsilon as laplace_noise_epsilon
     from skparisk.core.noise import AdditiveNoise as AdditiveNoise
-    from skparisk.core.noise import DiagonalShape as DiagonalShape
-    from skparisk.core.noise import IsotropicShape as IsotropicShape
     from skparisk.core.noise import NoiseShape as NoiseShape
-    from skparisk.core.noise import WhitenedShape as WhitenedShape
     from skparisk.core.noise import to_dyadic as to_dyadic
     from skparisk.core.pairs import SampledPairs as SampledPairs
     from skparisk.core.release import Plan as Plan
@@ -109,24 +97,14 @@ _HOMES = {
     "laws": ("Gaussian", "Laplace", "Law"),
     "losses": (
         "gaussian_delta",
-        "gaussian_delta_epsilon",
-        "gaussian_explicit_shift",
         "gaussian_loss_exceedance",
-        "gaussian_risk",
-        "gaussian_risk_shift",
-        "gaussian_shift",
         "laplace_delta",
-        "laplace_delta_noise_epsilon",
         "laplace_loss_exceedance",
         "laplace_loss_mean",
-        "laplace_noise_epsilon",
     ),
     "noise": (
         "AdditiveNoise",
-        "DiagonalShape",
-        "IsotropicShape",
         "NoiseShape",
-        "WhitenedShape",
         "to_dyadic",
     ),
     "pairs": ("SampledPairs",),

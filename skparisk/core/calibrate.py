@@ -45,11 +45,11 @@ from skparisk.core.claim import (
 )
 from skparisk.core.exact import ByteSource
 from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours
+from skparisk.core.losses import critical_scales, peak_losses
 from skparisk.core.noise import (
     ROUNDING_SLACK,
     AdditiveNoise,
     Constant,
-    IsotropicShape,
     NoiseShape,
     check_shape,
     laplace_noise,
@@ -191,28 +191,25 @@ class Target:
         """Raise ValueError if noise of a law cannot keep it."""
         name = f"law={law.name!r}"
         if self.advantage is not None:
-            if law.chooses or not law.knows_advantage(1):
+            if law.chooses:
                 raise ValueError(
                     f"advantage must be None with {name}: it is for noise that is "
-                    "added to numbers, whose loss is bounded or composes; got "
-                    f"{self.advantage!r}."
+                    f"added to numbers; got {self.advantage!r}."
                 )
             return
         if self.randomness == "both":
-            if not (law.draws or law.knows_risk):
+            if law.bounded and type(law) is not Laplace:
                 raise ValueError(
                     f"randomness must not be 'both' with {name}, of which no losses of "
                     "drawn noise are known."
                 )
             return
-        if self.delta and not law.takes_delta:
+        if self.delta and law.chooses:
             raise ValueError(f"delta must be 0 with {name}, got {self.delta!r}.")
         if math.isinf(self.epsilon):
             return
-        if self.randomness == "explicit" and self.gamma > 0 and not self.delta:
-            law.noise_at_risk(self.epsilon, self.gamma, 1)
-            return
-        if not (law.bounded or self.delta):
+        at_risk = self.randomness == "explicit" and self.gamma > 0
+        if not (law.bounded or self.delta or at_risk):
             raise ValueError(
                 f"delta must be above 0 with {name} and randomness={self.randomness!r},"
                 f" because the loss of {law.name} noise has no bound; got "
@@ -751,10 +748,8 @@ def _no_noise(gamma: float, best: float, name: str = "gamma") -> CalibrationErro
     )
 
 
-def drawn_scales(
-    pairs: SampledPairs, epsilon: float, law: Law, shape: NoiseShape
-) -> _Floats:
-    """Return the critical scale of each pair, at a draw of the noise.
+def drawn_scales(pairs: SampledPairs, epsilon: float, shape: NoiseShape) -> _Floats:
+    """Return the critical scale of each pair, at a draw of Laplace noise.
 
     Where differences may be off, a share of the level pays for it.
     """
@@ -762,29 +757,22 @@ def drawn_scales(
 
     def scales(differences: _Floats, noise: _Floats, errors: _Floats | None) -> _Floats:
         if errors is None:
-            return law.critical_scales(differences, noise, level)
-        linear, square = law.off_by(errors, differences, noise)
+            return critical_scales(differences, noise, level)
+        off = errors.sum(axis=1)  # over the scale: by how much losses may be off
         least = np.full(len(differences), np.inf)
         for share in _ERRORS_SHARES:  # each is safe, and so is the least of them
-            paid = share * level
-            # Where square s**2 + linear s, of s = 1 / scale, is what is paid.
-            root = np.hypot(linear, 2 * np.sqrt(square) * math.sqrt(paid))
-            enough = (linear + root) / (2 * paid)
-            kept = law.critical_scales(differences, noise, level * (1 - share))
+            enough = off / (share * level)
+            kept = critical_scales(differences, noise, level * (1 - share))
             least = np.minimum(least, np.maximum(kept, enough))
             if (enough <= kept).all():
                 break
         return least
 
-    return _for_each_pair(scales, pairs, law, shape)
+    return _for_each_pair(scales, pairs, shape)
 
 
 def drawn_levels(
-    pairs: SampledPairs,
-    scale: float,
-    epsilon: float,
-    law: Law,
-    shape: NoiseShape,
+    pairs: SampledPairs, scale: float, epsilon: float, shape: NoiseShape
 ) -> _Floats:
     """Return the least levels that each pair keeps from that scale on, rounded up.
 
@@ -792,38 +780,32 @@ def drawn_levels(
     """
 
     def losses(differences: _Floats, noise: _Floats, errors: _Floats | None) -> _Floats:
-        loss = law.peak_losses(differences, noise, scale)
-        if errors is None:
-            return loss
-        linear, square = law.off_by(errors, differences, noise)
-        return np.asarray(loss + linear / scale + square / scale / scale)
+        loss = peak_losses(differences, noise, scale)
+        return loss if errors is None else loss + errors.sum(axis=1) / scale
 
-    return grid.with_grid(_for_each_pair(losses, pairs, law, shape), epsilon)
+    return grid.with_grid(_for_each_pair(losses, pairs, shape), epsilon)
 
 
 def _for_each_pair(
     evaluate: Callable[[_Floats, _Floats, _Floats | None], _Floats],
     pairs: SampledPairs,
-    law: Law,
     shape: NoiseShape,
 ) -> _Floats:
     """Return what a function of differences, noise and errors is for each pair.
 
-    Infinite for pairs without an answer, whose differences are, and where the noise
-    is too far out for the grid to be paid for.
+    Infinite for pairs without an answer, whose differences are.
     """
     rng = np.random.default_rng(pairs.draw_seed)
     found = np.full(len(pairs), np.inf)
     for rows in pairs.blocks():
-        noise = law.standard_noise(rng, pairs.differences[rows].shape)
-        near = np.abs(noise).max(axis=1) <= grid.FARTHEST_DRAW
-        near &= np.isfinite(pairs.differences[rows, 0])
-        some = np.flatnonzero(near) + rows.start
+        noise = rng.laplace(size=pairs.differences[rows].shape)
+        answered = np.isfinite(pairs.differences[rows, 0])
+        some = np.flatnonzero(answered) + rows.start
         errors = None
         if pairs.errors is not None:
             errors = shape.whiten_errors(pairs.errors[some])
         differences = shape.whiten(pairs.differences[some])
-        found[some] = evaluate(differences, noise[near], errors)
+        found[some] = evaluate(differences, noise[answered], errors)
     return found
 
 
@@ -942,7 +924,7 @@ def check_terms(
     target.check_law(law)
     if type(rule) not in (Exchangeable, PAC, DKW):
         raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
-    plain = shape in ("auto", "isotropic") or type(shape) is IsotropicShape
+    plain = shape in ("auto", "isotropic") or getattr(shape, "name", "") == "isotropic"
     if law.chooses and not plain:
         raise ValueError(
             f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
@@ -993,9 +975,9 @@ def _averages(target: Target, law: Law, rule: Rule) -> bool:
                 f"over pairs and no order statistic; got {rule.name!r}."
             )
         return True
-    if law.knows_risk and plain:
+    if not law.bounded and plain:
         return True
-    if not law.draws:
+    if type(law) is not Laplace:
         raise ValueError(
             f"calibration must be 'exchangeable' with law={law.name!r}, which no "
             f"losses of drawn noise are known of; got {rule.name!r}."
@@ -1045,7 +1027,7 @@ def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> F
 
     def levels(scale: float) -> _Floats:
         shifts = distances / scale
-        return law.levels(shifts, target.epsilon, target.delta, n_outputs=n_outputs)
+        return law.levels(shifts, target.delta, n_outputs=n_outputs, steps=steps)
 
     scales = np.sort(distances * unit)
     return _order(pairs, scales, terms, steps, levels)
@@ -1053,13 +1035,13 @@ def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> F
 
 def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
     """Find the scale from which on all but a share of the draws keep the level."""
-    epsilon, law = terms.target.epsilon, terms.law
-    steps = law.drawn_steps(epsilon, pairs.n_outputs)
+    epsilon = terms.target.epsilon
+    steps = terms.law.unit_noise(epsilon, 0.0, pairs.n_outputs).steps
 
     def levels(scale: float) -> _Floats:
-        return drawn_levels(pairs, scale, epsilon, law, shape)
+        return drawn_levels(pairs, scale, epsilon, shape)
 
-    scales = np.sort(drawn_scales(pairs, epsilon, law, shape))
+    scales = np.sort(drawn_scales(pairs, epsilon, shape))
     return _order(pairs, scales, terms, steps, levels)
 
 
@@ -1092,9 +1074,7 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
     steps = law.risk_steps(target.epsilon, terms.risk, n_outputs)
 
     def risks(scale: float, levels: ArrayLike) -> _Floats:
-        return law.pair_risks(
-            distances, scale, levels, n_outputs=n_outputs, steps=steps
-        )
+        return law.risks(distances / scale, levels, n_outputs=n_outputs, steps=steps)
 
     scale, below = control_risk(
         lambda scale: risks(scale, target.epsilon),
@@ -1119,11 +1099,6 @@ def _by_advantage(
 ) -> Found:
     """Find the scale at which attackers gain so much, on average over pairs."""
     law, n_outputs = terms.law, pairs.n_outputs
-    if not law.knows_advantage(n_outputs):
-        raise ValueError(
-            f"advantage must be None with law={law.name!r} and {n_outputs} outputs, "
-            f"for which its loss is not bounded and does not compose; got {asked!r}."
-        )
     steps = grid.advantage_steps(asked, n_outputs, pairs.n_databases)
 
     def gains(scale: float) -> _Floats:
@@ -1155,7 +1130,7 @@ def measure_advantage(
     the same pairs; for all but a share of pairs, at the sensitivity (thm-advantage).
     """
     law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
-    if not (noise_scale and law.knows_advantage(n_outputs)):
+    if not noise_scale:
         return None
     at = Advantage.false_positive_rate
     shifts = np.array([sensitivity / noise_scale])
@@ -1281,7 +1256,7 @@ class CalibratedNoise(NamedTuple):
             curve=curve,
         )
         rests_on = {*assumptions, *self.sampled.assumptions}
-        if not isinstance(terms.shape, str) and type(shape) is not IsotropicShape:
+        if not isinstance(terms.shape, str) and shape.name != "isotropic":
             rests_on.add(Assumption.GIVEN_SHAPE)
         if not is_ours(law):
             rests_on.add(Assumption.GIVEN_NOISE)
@@ -1355,7 +1330,7 @@ def find_noise(
         n_shape=terms.n_shape,
         n_neighbors=pairs.n_neighbors,
     ).for_rows(pairs.n_independent)
-    shape: NoiseShape = IsotropicShape()
+    shape: NoiseShape = NoiseShape()
     if not isinstance(terms.shape, str):
         shape = terms.shape
     elif learn is not None and terms.n_shape:
@@ -1452,7 +1427,7 @@ def _make_noise(
 ) -> Noise:
     """Return noise of a scale that has so many steps of the grid; none for 0."""
     if law.chooses:
-        choice: Noise = law.choice(scale, steps)
+        choice: Noise = law.chooses(scale, steps)
         return choice
     if not scale:
         return AdditiveNoise(law, 0, 0, n_outputs, shape)
@@ -1473,9 +1448,7 @@ def dominating_loss(
 
     Where the noise has a fine grid.
     """
-    if target.randomness == Scope.PAIR_AND_NOISE or not law.composes(
-        evidence.n_outputs
-    ):
+    if target.randomness == Scope.PAIR_AND_NOISE or not law.composes:
         return None
     fine = evidence.n_outputs / target.epsilon <= _FINE_GRID
     if not fine or evidence.noise_scale < _COARSE_SCALE:

@@ -177,7 +177,7 @@ class DominatingLoss:
         if isinstance(law, str):
             law = _COMPOSED.get(law, law)
         if not (law and isinstance(law, str)) and not (
-            isinstance(law, Law) and law.composes(1)
+            isinstance(law, Law) and law.composes
         ):
             raise ValueError(
                 f"law must be one of {list(_COMPOSED)}, or a law that says how it "

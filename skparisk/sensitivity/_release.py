@@ -21,7 +21,7 @@ from skparisk._simulated import is_simulated
 from skparisk.core.calibrate import Noise
 from skparisk.core.checks import IncompatibleError, warn_private_reference, warn_redrawn
 from skparisk.core.claim import Certificate, Evidence, Leak
-from skparisk.core.noise import AdditiveNoise, IsotropicShape
+from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
 from skparisk.core.release import (
     Plan,
@@ -106,7 +106,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
         pairs = self._kept_pairs()
         pairs = pairs.after((self._evidence.n_shape_pairs or 0) // pairs.n_neighbors)
-        shape = getattr(self.mechanism_, "shape", IsotropicShape())
+        shape = getattr(self.mechanism_, "shape", NoiseShape())
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)
 
