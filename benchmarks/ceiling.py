@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from skparisk import PrivateRidge, SensitivitySampler
-from skparisk.core import NoiseShape, gaussian_risk
+from skparisk.core import Gaussian, NoiseShape
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import fit_noise_shape, sample_differences
@@ -58,7 +58,7 @@ def real_pairs(split: Split, penalty: float) -> Floats:
 def risk(shape: NoiseShape, scale: float, differences: Floats) -> float:
     """Return the share of losses beyond epsilon, over pairs and noise."""
     shifts = np.linalg.norm(shape.whiten(differences), axis=1) / scale
-    return float(np.mean(gaussian_risk(EPSILON, shifts)))
+    return float(np.mean(Gaussian().risk(EPSILON, shifts)))
 
 
 def r2_of_draws(

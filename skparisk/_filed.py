@@ -34,10 +34,9 @@ from skparisk.core.claim import (
     Population,
     Scope,
 )
-from skparisk.core.laws import LAWS, NORMS
+from skparisk.core.laws import LAWS, NORMS, Gaussian
 from skparisk.core.losses import (
     gaussian_loss_exceedance,
-    gaussian_risk,
     laplace_loss_exceedance,
 )
 from skparisk.core.rounding import (
@@ -400,7 +399,7 @@ def _check_carried(claim: Claim, evidence: Evidence) -> None:
         )
     if evidence.averages and evidence.advantage is not None and evidence.law in LAWS:
         of_pair = (
-            gaussian_risk(epsilon, shift) if epsilon else _least_advantage(evidence)
+            Gaussian().risk(epsilon, shift) if epsilon else _least_advantage(evidence)
         )
         least = _least_mean(evidence, evidence.advantage, float(of_pair))
         _require(
@@ -500,7 +499,7 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
 def _least_deltas(name: str, levels: ArrayLike, shift: float) -> NDArray[np.float64]:
     """Return the deltas of noise at a distance over its scale; 0 or 1 if bounded."""
     law = LAWS[name]() if name in LAWS else None
-    if law is None or math.isinf(shift) or not law.composes(1):
+    if law is None or math.isinf(shift) or not law.composes:
         return np.asarray(shift > np.asarray(levels), dtype=np.float64)
     return np.asarray(law.profile(levels, shift))
 

@@ -9,7 +9,7 @@ import pytest
 from skparisk import SensitivitySampler
 from skparisk.core.calibrate import Exchangeable, Target, Terms, find_scale
 from skparisk.core.laws import Gaussian
-from skparisk.core.noise import IsotropicShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.queries import MeanQuery
 from skparisk.sensitivity._noise_shape import NOISE_SHAPES
@@ -41,9 +41,8 @@ def valid_plans():
         for plan in (a | b for a in noise for b in rules):
             yield {"randomness": "implicit", "noise_shape": shape} | plan
         both = {"randomness": "both", "noise_shape": shape}
-        for law in ("laplace", "gaussian"):
-            for rule in rules:
-                yield both | {"law": law} | rule
+        yield from (both | {"law": "laplace"} | rule for rule in rules)
+        yield both | {"law": "gaussian", "calibration": "exchangeable"}
 
 
 PLANS = {" ".join(str(v) for v in plan.values()): plan for plan in valid_plans()}
@@ -110,4 +109,4 @@ def find_by_risks(distances, n_outputs, epsilon, gamma, n_neighbors=1):
     pairs = SampledPairs(differences, None, np.zeros(n_outputs), **known)
     target, rule = Target(epsilon, gamma, randomness="both"), Exchangeable(n_neighbors)
     terms = Terms(target, Gaussian(), "isotropic", rule, pairs.n_databases)
-    return find_scale(pairs, distances, terms, IsotropicShape())
+    return find_scale(pairs, distances, terms, NoiseShape())

@@ -10,7 +10,7 @@ from skparisk.core.compose import (
     compose_exact,
     compose_parallel,
 )
-from skparisk.core.losses import gaussian_delta_epsilon
+from skparisk.core.laws import Gaussian
 
 DELTA = 1e-5
 
@@ -24,7 +24,7 @@ def laplace(shift, excess=0.0, **changes):
 def gaussian(shift, delta=1e-6, **changes):
     """Return a release with Gaussian noise that is private for every pair."""
     loss = DominatingLoss("gaussian", shift)
-    epsilon = gaussian_delta_epsilon(delta or 1e-6, shift)
+    epsilon = Gaussian().level(delta or 1e-6, shift)
     values = {"epsilon": epsilon, "delta": delta, "loss": loss}
     return mint(**(values | changes))
 

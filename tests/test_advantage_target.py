@@ -4,14 +4,12 @@ import dataclasses
 import json
 import math
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from releases import RULES
 from rows import risk_for_rows
 from test_advantage import Bounded
-from test_extending import Logistic
 
 from skparisk import (
     CalibrationError,
@@ -26,7 +24,7 @@ from skparisk.core import rounding as grid
 from skparisk.core.calibrate import Target
 from skparisk.core.compose import compose_basic, group_privacy, post_process
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.noise import DiagonalShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.ledger import PrivacyLedger
@@ -142,62 +140,17 @@ def test_target_is_a_value():
     assert dataclasses.replace(TARGET, gamma=0.2).advantage == ASKED
 
 
-class Unbounded(Bounded):
-    """A law that says nothing of what attackers gain."""
-
-    name = "unbounded"
-    bounded = False
-
-
-class Single(Logistic):
-    """A law that composes for one output only."""
-
-    name = "single"
-    bounded = False
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [
         ({"rule": "pac"}, "calibration must be 'exchangeable' with an advantage"),
-        ({"rule": "dkw"}, "which is a mean over pairs and no order statistic"),
+        ({"rule": "dkw"}, "what is kept is a mean over pairs, and no order"),
         ({"law": "exponential"}, "advantage must be None with law='exponential'"),
-        ({"law": Unbounded()}, "advantage must be None with law='unbounded'"),
     ],
 )
 def test_what_does_not_go_with_an_advantage_is_refused(how, message):
     with pytest.raises(ValueError, match=message):
         find(**how)
-
-
-def test_law_that_composes_for_one_output_is_taken_for_one():
-    with pytest.raises(NotImplementedError, match="Single does not say its advantage"):
-        find(law=Single())
-    differences = DIFFERENCES[:, :1]
-    noise, _ = find(law=Single(), differences=differences)
-    bounded, _ = find(law=Bounded(), differences=differences)
-    assert noise.noise_scale < bounded.noise_scale
-    exact = mean_gained(Single(), np.abs(differences[:, 0]), noise.noise_scale)
-    assert exact == pytest.approx(ASKED, rel=1e-4)
-
-
-def test_law_that_composes_for_one_output_has_a_loss_and_gains_for_one():
-    """At any other noise: a bound of its level is known of this one."""
-
-    class Sure(Single):
-        name = "sure"
-        takes_delta = True
-
-        def unit_noise(self, epsilon, delta, n_outputs):
-            return Laplace().unit_noise(epsilon, 0.0, n_outputs)
-
-        def levels(self, shifts, epsilon, delta, *, n_outputs):
-            return Laplace().levels(shifts, epsilon, 0.0, n_outputs=n_outputs)
-
-    for k in (1, 2):
-        _, claim = find(Target(1.0, 0.1, 1e-6), DIFFERENCES[:, :k], law=Sure())
-        assert (claim.loss is not None) == (k == 1)
-        assert (claim.evidence.advantage is not None) == (k == 1)
 
 
 def test_too_few_pairs_are_told_before_anything_is_drawn():
@@ -260,7 +213,7 @@ def test_answers_that_are_mostly_the_same_want_no_noise():
 
 
 def test_what_differences_are_off_by_counts():
-    shape = DiagonalShape(np.ones(4))
+    shape = NoiseShape(np.ones(4))
     errors = np.full_like(DIFFERENCES, 0.5)
     pairs = SampledPairs(DIFFERENCES, errors, np.zeros(4))
     noise, _ = find(differences=pairs, shape=shape)
@@ -313,20 +266,6 @@ def test_nothing_is_measured_where_it_is_not_proven():
     assert find(Target(math.inf))[1].evidence.advantage is None
     single = find(Target(1.0, 0.1, randomness="both"), law="laplace")[1]
     assert single.evidence.advantage is not None
-
-    @dataclass(frozen=True)
-    class Quiet(Unbounded):
-        takes_delta = True
-
-        def unit_noise(self, epsilon, delta, n_outputs):
-            return Laplace().unit_noise(epsilon, 0.0, n_outputs)
-
-        def levels(self, shifts, epsilon, delta, *, n_outputs):
-            return Laplace().levels(shifts, epsilon, 0.0, n_outputs=n_outputs)
-
-    quiet = find(Target(1.0, 0.1, 1e-6), law=Quiet())[1]
-    assert quiet.evidence.advantage is None
-    assert quiet.advantage.quantile == pytest.approx(math.tanh(0.5), rel=1e-5)
 
 
 def test_without_a_scale_below_the_mean_is_what_the_level_says():

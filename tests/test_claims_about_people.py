@@ -400,7 +400,6 @@ def test_text_says_what_pairs_without_an_answer_count_as():
 
     for plan, counted in [
         ({"law": "gaussian", "randomness": "both"}, "1"),
-        ({"law": "gaussian", "randomness": "both", "calibration": "pac"}, "infinite"),
         ({}, "infinite"),
     ]:
         sampler = SensitivitySampler(

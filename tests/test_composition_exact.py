@@ -12,7 +12,7 @@ from scipy import optimize, special, stats
 
 from skparisk.core.claim import remade
 from skparisk.core.compose import _distribution, compose_advanced, compose_exact
-from skparisk.core.losses import gaussian_delta_epsilon
+from skparisk.core.laws import Gaussian
 from skparisk.exceptions import CalibrationError
 
 # --- A second way: laws of the loss, each value moved to the nearest grid point -------
@@ -78,7 +78,7 @@ def test_exact_level_of_one_release_is_the_closed_form(shift):
     found = compose_exact([laplace(shift)], delta=1e-3).epsilon
     assert found == pytest.approx(shift + 2 * math.log1p(-1e-3), rel=1e-6)
     assert compose_exact([gaussian(shift)], delta=1e-3).epsilon == pytest.approx(
-        gaussian_delta_epsilon(1e-3, shift), rel=1e-6
+        Gaussian().level(1e-3, shift), rel=1e-6
     )
 
 
@@ -104,7 +104,7 @@ def test_exact_level_of_two_releases_by_quadrature():
 @pytest.mark.parametrize("n", [2, 60, 256, 512, 600])
 def test_exact_level_of_gaussian_noise_is_that_of_one_release(n):
     found = compose_exact([gaussian(0.2)] * n, delta=DELTA).epsilon
-    expected = gaussian_delta_epsilon(DELTA, 0.2 * math.sqrt(n))
+    expected = Gaussian().level(DELTA, 0.2 * math.sqrt(n))
     assert expected <= found <= expected * (1 + 1e-6)
 
 

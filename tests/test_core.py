@@ -23,11 +23,11 @@ from skparisk.core import (
     Gaussian,
     Laplace,
     Leak,
+    NoiseShape,
     Plan,
     SampledPairs,
     Target,
     Terms,
-    WhitenedShape,
     as_certificate,
     compose_basic,
     compose_exact,
@@ -258,7 +258,7 @@ def test_outputs_that_never_moved_are_hidden_as_all_others():
 
     factor = np.diag([1.0] + [0.1] * n_cells)
     factor[0, 1:] = 0.9
-    shape = WhitenedShape(factor)
+    shape = NoiseShape(factor)
     sampled = differences(199)
     still = np.flatnonzero(~sampled.any(axis=0))
     assert still.size

@@ -46,7 +46,7 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.core.noise import DiagonalShape
+from skparisk.core.noise import NoiseShape
 from skparisk.exceptions import ReferenceWarning
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
@@ -551,7 +551,7 @@ def test_noise_of_other_shapes_is_weighed():
     estimator = DecisionTreeClassifier(min_samples_leaf=20)
     query = query_of(estimator, LABELS, LABELS_PUBLIC)
     n_outputs = query.n_outputs
-    shape = DiagonalShape(np.geomspace(1e-6, 1e6, n_outputs))
+    shape = NoiseShape(np.geomspace(1e-6, 1e6, n_outputs))
     shaped = SensitivitySampler(n_pairs=9, noise_shape=shape)
     model = fit(estimator, sensitivity=shaped)
     exact, public = fit(estimator, epsilon=math.inf), model.template_.in_cells

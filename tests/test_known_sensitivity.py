@@ -29,12 +29,7 @@ from skparisk._filed import filed
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact
-from skparisk.core.laws import Laplace
-from skparisk.core.losses import (
-    gaussian_explicit_shift,
-    gaussian_shift,
-    laplace_delta_noise_epsilon,
-)
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._exponential import Exponential
 from skparisk.sensitivity import calibrate_known
@@ -133,8 +128,8 @@ def test_large_risk_over_the_noise_spares_noise_for_one_output_only():
 
 def test_delta_is_that_of_the_mechanism():
     shifts = {
-        "laplace delta": laplace_delta_noise_epsilon(EPSILON, DELTA),
-        "gaussian delta": gaussian_shift(EPSILON, DELTA),
+        "laplace delta": Laplace().largest_shift(EPSILON, DELTA),
+        "gaussian delta": Gaussian().largest_shift(EPSILON, DELTA),
     }
     scales = {name: fit(KNOWN[name]).noise_scale_ for name in shifts}
     for name, shift in shifts.items():
@@ -146,7 +141,7 @@ def test_delta_is_that_of_the_mechanism():
 
 def test_gaussian_noise_has_its_risk_over_the_noise():
     model = fit(KNOWN["gaussian at risk"])
-    shift = gaussian_explicit_shift(EPSILON, GAMMA)
+    shift = Gaussian().shift_at_risk(EPSILON, GAMMA)
     assert model.noise_scale_ == pytest.approx(0.5 / shift, rel=GRID)
     noise = np.random.default_rng(0).normal(size=(100_000, 1))
     loss = losses(np.full((100_000, 1), 0.5 / model.noise_scale_), noise, "gaussian")

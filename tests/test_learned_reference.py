@@ -38,7 +38,7 @@ from skparisk import (
     search_certificate,
 )
 from skparisk.core.claim import Assumption, as_certificate
-from skparisk.core.noise import DiagonalShape
+from skparisk.core.noise import NoiseShape
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import MeanQuery
 from skparisk.reference import (
@@ -536,7 +536,7 @@ def test_what_has_no_curve_or_gain_is_covered_as_well():
 def test_what_is_found_out_later_is_told_to_ledgers_as_well():
     """A shape of the caller's is on no charge that is made beforehand."""
     with PrivacyLedger(1.0) as ledger:
-        model = fitted(noise_shape=DiagonalShape(np.array([1.0, 2.0, 1.0])))
+        model = fitted(noise_shape=NoiseShape(np.array([1.0, 2.0, 1.0])))
     assert entries(ledger) == [1.0, 0.0]
     assert model.certificate_.assumptions <= ledger.spent.assumptions
 

@@ -16,15 +16,14 @@ from skparisk.core.calibrate import Target
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import (
     AdditiveNoise,
-    DiagonalShape,
-    IsotropicShape,
-    WhitenedShape,
+    NoiseShape,
     to_dyadic,
 )
+from skparisk.core.pairs import SampledPairs
 from skparisk.sensitivity._noise_shape import (
     NOISE_SHAPES,
     fit_noise_shape,
-    second_moments,
+    sampling_moments,
     shrunk_moments,
 )
 from skparisk.sensitivity._terms import calibrate
@@ -32,9 +31,9 @@ from skparisk.sensitivity._terms import calibrate
 MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
 DIFFERENCES = np.random.default_rng(0).normal(size=(4000, 3)) @ MIXING.T
 SHAPES = {
-    "isotropic": IsotropicShape(),
-    "diagonal": DiagonalShape(np.array([0.1, 3.0, 700.0])),
-    "whitened": WhitenedShape(MIXING),
+    "isotropic": NoiseShape(),
+    "diagonal": NoiseShape(np.array([0.1, 3.0, 700.0])),
+    "whitened": NoiseShape(MIXING),
 }
 every_shape = pytest.mark.parametrize("name", NOISE_SHAPES)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -91,7 +90,7 @@ def test_fitted_shapes_make_outputs_alike():
     whitened = fit_noise_shape("whitened", DIFFERENCES).whiten(DIFFERENCES)
     moments = whitened.T @ whitened / len(whitened)
     np.testing.assert_allclose(moments, np.eye(3), atol=0.05)
-    assert fit_noise_shape("isotropic", DIFFERENCES[:0]) == IsotropicShape()
+    assert fit_noise_shape("isotropic", DIFFERENCES[:0]) == NoiseShape()
 
 
 def test_shapes_follow_the_units_of_the_outputs():
@@ -101,6 +100,12 @@ def test_shapes_follow_the_units_of_the_outputs():
     np.testing.assert_allclose(
         scaled.whiten(DIFFERENCES * units), plain.whiten(DIFFERENCES), rtol=1e-9
     )
+
+
+def second_moments(differences):
+    """Return the moments of a database of one record, which is added."""
+    pairs = SampledPairs(differences, None, np.zeros(differences.shape[1]))
+    return sampling_moments(pairs, 1, "add-remove")
 
 
 def test_second_moments_are_shrunk_as_scikit_learn_does():
@@ -138,11 +143,8 @@ def test_whitened_noise_is_in_proportion_to_the_moments(n_pairs):
 
 
 def test_shapes_are_of_floats_whatever_they_are_given():
-    for shape, numbers in (
-        (DiagonalShape([1, 2]), "scales"),
-        (WhitenedShape([[2, 0], [1, 4]]), "factor"),
-    ):
-        assert getattr(shape, numbers).dtype == np.float64
+    for shape in (NoiseShape([1, 2]), NoiseShape([[2, 0], [1, 4]])):
+        assert shape.factor.dtype == np.float64
     whole, exponent = to_dyadic([Fraction(1, 2), Fraction(3)])
     assert [number * 2.0**exponent for number in whole] == [0.5, 3.0]
 
@@ -161,7 +163,7 @@ def test_the_covariance_is_that_of_the_law():
 @pytest.mark.filterwarnings("error")
 def test_answers_beyond_the_largest_number_are_released_without_a_warning():
     """Which would depend on the answer."""
-    shape = DiagonalShape(np.array([1.5, 1.0]))
+    shape = NoiseShape(np.array([1.5, 1.0]))
     noise = AdditiveNoise.at_least("laplace", 1e300, n_outputs=2, shape=shape)
     largest = np.finfo(float).max
     released = [draw(noise, [largest, -largest], None) for _ in range(20)]
@@ -193,7 +195,7 @@ def test_more_outputs_than_pairs_are_diagonal():
     assert fit_noise_shape("whitened", few).name == "whitened"
     shape, diagonal = (fit_noise_shape(n, few[:19]) for n in ("whitened", "diagonal"))
     assert shape.name == "diagonal"
-    np.testing.assert_array_equal(shape.scales, diagonal.scales)
+    np.testing.assert_array_equal(shape.factor, diagonal.factor)
     assert second_moments(few).correlations is not None
     moments = second_moments(few[:19])
     np.testing.assert_allclose(
@@ -251,7 +253,7 @@ def test_answers_far_from_zero_are_released_without_rounding_errors_of_the_shape
     largest = np.finfo(float).max
     for scale in (1e290, 1e270, 1.0):
         noise = AdditiveNoise.at_least(
-            "gaussian", scale, n_outputs=2, shape=WhitenedShape(factor)
+            "gaussian", scale, n_outputs=2, shape=NoiseShape(factor)
         )
         rows = [[largest, largest / 3], [1e300, 3e300], [-2e299, 1e297]]
         released = draw(noise, rows, 0)
@@ -367,29 +369,29 @@ def test_errors_are_mapped_to_the_most_that_mapped_rows_are_off(name):
 
 def test_a_shape_stays_what_it_was_when_the_noise_was_calibrated():
     scales, factor = np.ones(2), np.eye(2)
-    shapes = DiagonalShape(scales), WhitenedShape(factor)
+    shapes = NoiseShape(scales), NoiseShape(factor)
     scales[:] = factor[:] = 1e9
     for shape in shapes:
         assert shape.whiten(np.ones((1, 2))) == pytest.approx(1.0)
-    for held in (shapes[0].scales, shapes[1].factor):
+    for held in (shape.factor for shape in shapes):
         with pytest.raises(ValueError, match="read-only"):
             held[0] = 1e9
 
 
 @pytest.mark.parametrize(
     "scales",
-    [[0.0, 1.0], [-1.0, 1.0], [np.nan, 1.0], [np.inf, 1.0], [5e-324, 1.0], [[1.0]], 1],
+    [[0.0, 1.0], [-1.0, 1.0], [np.nan, 1.0], [np.inf, 1.0], [5e-324, 1.0], 2.0],
 )
 def test_scales_that_are_none_are_refused(scales):
-    with pytest.raises(ValueError, match="scales must be"):
-        DiagonalShape(np.array(scales))
+    with pytest.raises(ValueError, match="factor must be"):
+        NoiseShape(np.array(scales))
 
 
 @pytest.mark.parametrize(
     "factor",
     [
-        np.ones(2),
         np.ones((1, 2)),
+        np.ones((1, 2, 2)),
         np.ones((2, 2)),
         [[1.0, 1.0], [1.0, 1.0 + 1e-6]],
         np.zeros((2, 2)),
@@ -400,10 +402,10 @@ def test_scales_that_are_none_are_refused(scales):
 )
 def test_factors_that_are_none_are_refused(factor):
     with pytest.raises(ValueError, match="factor must be"):
-        WhitenedShape(np.array(factor))
+        NoiseShape(np.array(factor))
 
 
-@pytest.mark.parametrize("shape", [DiagonalShape(np.ones(3)), WhitenedShape(np.eye(3))])
+@pytest.mark.parametrize("shape", [NoiseShape(np.ones(3)), NoiseShape(np.eye(3))])
 def test_shape_is_for_as_many_outputs(shape):
     with pytest.raises(ValueError, match="noise_shape must be for 2 outputs"):
         calibrate(np.ones((99, 2)), Target(1.0, 0.1), shape=shape, n_records=1)
@@ -466,7 +468,7 @@ def test_answers_far_larger_than_the_noise_come_back(law, factor, first, monkeyp
     Warnings are errors here.
     """
     noise = AdditiveNoise.at_least(
-        law, 1.0, n_outputs=len(factor), shape=WhitenedShape(np.array(factor))
+        law, 1.0, n_outputs=len(factor), shape=NoiseShape(np.array(factor))
     )
     values = np.array([first, *np.full(len(factor) - 1, 0.7)])
     sizes = np.sqrt(np.diag(noise.covariance()))
@@ -488,7 +490,7 @@ def test_answers_far_larger_than_the_noise_come_back(law, factor, first, monkeyp
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("factor", FAR_SHAPES)
 def test_noise_on_far_answers_has_the_law_it_says(factor):
-    shape = WhitenedShape(np.array(factor))
+    shape = NoiseShape(np.array(factor))
     noise = AdditiveNoise.at_least("gaussian", 1.0, n_outputs=len(factor), shape=shape)
     values = np.array([3.3, *np.full(len(factor) - 1, 0.7)])
     released = draw(noise, np.tile(values, (20_000, 1)), 0)

@@ -16,7 +16,6 @@ from skparisk.core.calibrate import (
     control_risk,
 )
 from skparisk.core.laws import Gaussian
-from skparisk.core.losses import gaussian_risk
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity._terms import calibrate
@@ -180,7 +179,7 @@ def test_levels_around_the_target_are_certified_for_a_fresh_database(
     assert len(levels) == 256
     np.testing.assert_allclose(levels, 3 * 2.0 ** np.linspace(-8, 8, 256), rtol=1e-12)
     n = n_pairs // n_neighbors
-    risks = gaussian_risk(levels[:, None], distances / found.below)
+    risks = Gaussian().risk(levels[:, None], distances / found.below)
     mean = (risks.sum(axis=1) / n_neighbors + 1) / (n + 1)
     assert (certified >= mean).all()
     np.testing.assert_allclose(certified, mean, rtol=1e-4)

@@ -14,7 +14,7 @@ from skparisk.core.calibrate import (
     required_pairs,
 )
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.noise import AdditiveNoise, DiagonalShape, IsotropicShape
+from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import CHUNK, SampledPairs, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
 from skparisk.reference._base import Withheld
@@ -45,10 +45,10 @@ def test_blocks_are_all_rows_in_order():
 def test_norms_of_many_pairs_are_those_of_each():
     pairs = many_pairs()
     sizes = np.abs(pairs.differences)
-    isotropic = norms_of_pairs(pairs, IsotropicShape(), Laplace())
+    isotropic = norms_of_pairs(pairs, NoiseShape(), Laplace())
     np.testing.assert_allclose(isotropic, sizes.sum(axis=1), rtol=1e-12)
     # Of other shapes what they are off by is added, in the units of the shape.
-    shape = DiagonalShape(np.array([2.0, 4.0]))
+    shape = NoiseShape(np.array([2.0, 4.0]))
     scaled = np.linalg.norm(sizes / [2, 4], axis=1)
     off = np.linalg.norm(pairs.errors / [2, 4], axis=1)
     found = norms_of_pairs(pairs, shape, Gaussian())

@@ -7,7 +7,7 @@ from skparisk import PrivateRidge
 from skparisk.core import calibrate
 from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.core.laws import Laplace
-from skparisk.core.noise import DiagonalShape, IsotropicShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity._noise_shape import fit_noise_shape
@@ -34,8 +34,13 @@ def test_terms_are_those_of_the_target():
     assert not terms.averages
     terms = terms_of(4000, **BOTH)
     assert (terms.averages, terms.risk) == (True, 0.001)
-    assert not terms_of(4000, **BOTH, rule="pac").averages
-    assert not terms_of(4000, **BOTH | {"law": "laplace"}).averages
+    with pytest.raises(
+        ValueError, match="must be 'exchangeable' with an adv"
+    ):
+        terms_of(4000, **BOTH, rule="pac")
+    both = BOTH | {"law": "laplace"}
+    assert not terms_of(4000, **both).averages
+    assert not terms_of(4000, **both, rule="pac").averages
 
 
 def test_a_risk_over_noise_that_is_known_needs_one_pair_more():
@@ -117,9 +122,9 @@ def test_what_does_not_go_together():
     with pytest.raises(ValueError, match="see calibrate_known"):
         terms_of(100, target=Target(1.0, 0.05, randomness="explicit"))
     chooses = {"law": "exponential"}
-    for shape in ("auto", "isotropic", IsotropicShape()):
+    for shape in ("auto", "isotropic", NoiseShape()):
         assert terms_of(100, shape=shape, **chooses).n_shape == 0
-    for shape in ("diagonal", DiagonalShape(np.ones(2))):
+    for shape in ("diagonal", NoiseShape(np.ones(2))):
         with pytest.raises(ValueError, match="noise_shape must be 'isotropic'"):
             terms_of(100, shape=shape, **chooses)
 

@@ -16,7 +16,7 @@ from skparisk import (
 from skparisk._filed import filed
 from skparisk.core.claim import Evidence
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.noise import DiagonalShape, IsotropicShape, WhitenedShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import LargestMove, largest_loss
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.mechanisms._exponential import Exponential
@@ -100,8 +100,8 @@ def test_no_pair_in_the_box_moves_further(name, relation):
     share = attained if relation == "replace-one" else 0.9 * attained / 2
     assert lengths.max() >= share * move.l2
     shapes = [
-        IsotropicShape(),
-        DiagonalShape(np.linspace(0.5, 3, found.shape[1])),
+        NoiseShape(),
+        NoiseShape(np.linspace(0.5, 3, found.shape[1])),
         fit_noise_shape(
             "whitened",
             found + 0.01 * np.random.default_rng(1).normal(size=found.shape),
@@ -142,7 +142,7 @@ def test_a_record_that_is_removed_moves_less_than_one_that_is_replaced(name):
 def test_a_record_by_itself_moves_as_far_as_its_range():
     move = RecordQuery().largest_move(CLASSES, 1, "replace-one")
     np.testing.assert_allclose(move.outputs, HIGH - LOW)
-    assert move.norm(IsotropicShape(), 1) == pytest.approx(5.0)
+    assert move.norm(NoiseShape(), 1) == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_without_a_proof_nothing_is_said(query, domain):
 
 def test_the_loss_is_that_of_a_law_with_a_bound():
     move = LargestMove(np.array([1.0, 2.0]), 2.0)
-    shape = IsotropicShape()
+    shape = NoiseShape()
     loss = largest_loss(move, Laplace(), shape, 0.5, 1.0)
     assert loss == pytest.approx(2 * math.sqrt(2) / 0.5, rel=1e-5)
     assert loss > 2 * math.sqrt(2) / 0.5
@@ -178,11 +178,11 @@ def test_the_loss_is_that_of_a_law_with_a_bound():
     assert largest_loss(None, Laplace(), shape, 0.5, 1.0) is None
     assert largest_loss(move, Laplace(), shape, 0.0, math.inf) is None
     many = LargestMove(np.ones(3000), 1.0)
-    assert largest_loss(many, Laplace(), DiagonalShape(np.ones(3000)), 1.0, 1.0) is None
+    assert largest_loss(many, Laplace(), NoiseShape(np.ones(3000)), 1.0, 1.0) is None
 
 
 def test_the_move_is_the_least_that_is_known():
-    shape, slack = IsotropicShape(), 1 + 2.0**-30
+    shape, slack = NoiseShape(), 1 + 2.0**-30
     far = LargestMove(np.array([1.0, 2.0]), 9.0)
     assert far.norm(shape, 2) == math.sqrt(5) * slack
     assert far.norm(shape, 1) == 3 * slack
@@ -194,7 +194,7 @@ def test_the_move_is_the_least_that_is_known():
     assert together.norm(shape, 1) == 0.25 * slack
     assert together.norm(shape, 2) == far.norm(shape, 2)
     # In other coordinates the l1 norm of the outputs says nothing.
-    halved = DiagonalShape(np.array([2.0, 0.5]))
+    halved = NoiseShape(np.array([2.0, 0.5]))
     assert together.norm(halved, 1) == pytest.approx(
         np.abs(halved.whiten(np.array([[1.0, 2.0]]))).sum()
     )
@@ -203,7 +203,7 @@ def test_the_move_is_the_least_that_is_known():
 def test_the_move_in_other_coordinates_is_the_least_of_three_bounds():
     """Each output by itself, the length of its row, and the largest singular value."""
     factor, slack = np.array([[2.0, 0.0], [1.0, 0.5]]), 1 + 2.0**-30
-    shape = WhitenedShape(factor)
+    shape = NoiseShape(factor)
     to_noise = np.linalg.inv(factor)
     np.testing.assert_allclose(shape.whiten(np.eye(2)), to_noise.T)
     wide = LargestMove(np.array([9.0, 9.0]), 1.0)
@@ -214,9 +214,9 @@ def test_the_move_in_other_coordinates_is_the_least_of_three_bounds():
     # Of many outputs the map is too large to look at, of as many as allowed it is not.
     most = 2048
     move = LargestMove(np.ones(most), 1.0)
-    assert move.norm(DiagonalShape(np.ones(most)), 2) == pytest.approx(1.0)
+    assert move.norm(NoiseShape(np.ones(most)), 2) == pytest.approx(1.0)
     more = LargestMove(np.ones(most + 1), 1.0)
-    assert more.norm(DiagonalShape(np.ones(most + 1)), 2) == math.inf
+    assert more.norm(NoiseShape(np.ones(most + 1)), 2) == math.inf
 
 
 def test_certificates_say_it():

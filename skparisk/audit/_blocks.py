@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skparisk.core.calibrate import Target, drawn_scales
 from skparisk.core.checks import check_at_least
 from skparisk.core.laws import Law, as_law
-from skparisk.core.noise import IsotropicShape, NoiseShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.core.release import silenced
 from skparisk.neighbors import Database, NeighborPairs
@@ -57,7 +57,7 @@ class BlockJudge:
             n_outputs=evidence.n_outputs,
             target=sampler._target(),
             law=as_law(sampler.law),
-            shape=getattr(sampler.mechanism_, "shape", IsotropicShape()),
+            shape=getattr(sampler.mechanism_, "shape", NoiseShape()),
             averages=evidence.order_index is None,
             noise_scale=evidence.noise_scale,
         )
@@ -101,15 +101,14 @@ class BlockJudge:
         """
         epsilon, n_outputs = self.target.epsilon, self.n_outputs
         if self.target.randomness == "both" and not self.averages:
-            drawn = drawn_scales(pairs, epsilon, self.law, self.shape)
+            drawn = drawn_scales(pairs, epsilon, self.shape)
             return np.asarray(drawn > self.noise_scale)
         distances = norms_of_pairs(pairs, self.shape, self.law)
         if not self.averages:
             unit = self.law.unit_noise(epsilon, self.target.delta, n_outputs)
             return np.asarray(distances * unit.scale > self.noise_scale)
-        risks = self.law.pair_risks(
-            distances,
-            self.noise_scale,
+        risks = self.law.risks(
+            distances / self.noise_scale,
             epsilon,
             n_outputs=n_outputs,
             steps=self.law.risk_steps(epsilon, self.target.gamma, n_outputs),

@@ -78,17 +78,15 @@ class KnownNoise:
     def allowed(self, shift: float, claim: Certificate) -> tuple[float, float]:
         """Return the level that a distance has, and the delta that it is one at."""
         if self.law.bounded:
-            known = {"n_outputs": self.noise.n_outputs}
-            level = self.law.levels(np.array([shift]), claim.epsilon, 0.0, **known)
-            return float(level[0]), 0.0
+            size = {"n_outputs": self.noise.n_outputs, "steps": self.noise.steps}
+            return float(self.law.levels(np.array([shift]), 0.0, **size)[0]), 0.0
         delta = float(self.law.profile(claim.epsilon, shift)) if shift else 0.0
         return claim.epsilon, min(delta * (1 + 1e-6) + 1e-12, 1.0)
 
     def advantage(self, shift: float) -> float:
         """Return how far apart releases are at a distance, at most."""
         size = {"n_outputs": self.noise.n_outputs, "steps": self.noise.steps}
-        known = self.law.knows_advantage(self.noise.n_outputs)
-        return float(self.law.advantage([shift], **size)[0]) if known else 1.0
+        return float(self.law.advantage([shift], **size)[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,9 @@ _PUBLIC = {
     "compose": """compose_advanced compose_basic compose_exact compose_parallel
         group_privacy post_process""",
     "laws": "Gaussian Laplace Law",
-    "losses": """gaussian_delta gaussian_delta_epsilon gaussian_explicit_shift
-        gaussian_loss_exceedance gaussian_risk gaussian_risk_shift gaussian_shift
-        laplace_delta laplace_delta_noise_epsilon laplace_loss_exceedance
-        laplace_loss_mean laplace_noise_epsilon""",
-    "noise": """AdditiveNoise DiagonalShape IsotropicShape NoiseShape WhitenedShape
-        to_dyadic""",
+    "losses": """gaussian_delta gaussian_loss_exceedance laplace_delta
+        laplace_loss_exceedance laplace_loss_mean""",
+    "noise": "AdditiveNoise NoiseShape to_dyadic",
     "pairs": "SampledPairs",
     "release": "Plan",
     "sealed": "Sealed seal",

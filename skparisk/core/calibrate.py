@@ -45,10 +45,10 @@ from skparisk.core.claim import (
 )
 from skparisk.core.exact import ByteSource
 from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours
+from skparisk.core.losses import critical_scales, peak_losses
 from skparisk.core.noise import (
     ROUNDING_SLACK,
     AdditiveNoise,
-    IsotropicShape,
     NoiseShape,
     check_shape,
     laplace_noise,
@@ -189,23 +189,22 @@ class Target:
                 f"{self.randomness!r}."
             )
         if self.advantage is not None:
-            if law.chooses or not law.knows_advantage(1):
+            if law.chooses:
                 raise ValueError(
                     f"advantage must be None with {name}: it is for noise that is "
-                    "added to numbers, whose loss is bounded or composes; got "
-                    f"{self.advantage!r}."
+                    f"added to numbers; got {self.advantage!r}."
                 )
         elif self.randomness == Scope.PAIR_AND_NOISE:
-            if not (law.draws or law.knows_risk):
+            if law.bounded and type(law) is not Laplace:
                 raise ValueError(
                     f"randomness must not be 'both' with {name}, of which no losses of "
                     "drawn noise are known."
                 )
         elif self.delta:
-            if not law.takes_delta:
+            if law.chooses:
                 raise ValueError(f"delta must be 0 with {name}, got {self.delta!r}.")
-        elif self.gamma and not sampled and math.isfinite(self.epsilon):
-            law.noise_at_risk(self.epsilon, self.gamma, 1)
+        elif self.gamma and not sampled:
+            return  # noise of any law is at a risk
         elif not law.bounded and math.isfinite(self.epsilon):
             raise ValueError(
                 f"delta must be above 0 with {name} and randomness={self.randomness!r},"
@@ -570,26 +569,21 @@ def _no_noise(gamma: float, best: float, name: str = "gamma") -> CalibrationErro
     )
 
 
-def drawn_scales(
-    pairs: SampledPairs, epsilon: float, law: Law, shape: NoiseShape
-) -> _Floats:
-    """Return the critical scale of each pair, at a draw of the noise.
+def drawn_scales(pairs: SampledPairs, epsilon: float, shape: NoiseShape) -> _Floats:
+    """Return the critical scale of each pair, at a draw of Laplace noise.
 
-    Infinite for pairs without an answer, and where the noise is too far out for the
-    grid to be paid for. Where differences may be off, a share of the level pays for it.
+    Infinite for pairs without an answer. Where differences may be off, a share of the
+    level pays for it.
     """
     level, found = grid.below(epsilon), np.full(len(pairs), np.inf)
-    for some, differences, noise, errors in _draws(pairs, law, shape):
+    for some, differences, noise, errors in _draws(pairs, shape):
         if errors is None:
-            found[some] = law.critical_scales(differences, noise, level)
+            found[some] = critical_scales(differences, noise, level)
             continue
-        linear, square = law.off_by(errors, differences, noise)
+        off = errors.sum(axis=1)  # over the scale: by how much losses may be off
         for share in _ERRORS_SHARES:  # each is safe, and so is the least of them
-            paid = share * level
-            # Where square s**2 + linear s, of s = 1 / scale, is what is paid.
-            root = np.hypot(linear, 2 * np.sqrt(square) * math.sqrt(paid))
-            enough = (linear + root) / (2 * paid)
-            kept = law.critical_scales(differences, noise, level * (1 - share))
+            enough = off / (share * level)
+            kept = critical_scales(differences, noise, level * (1 - share))
             found[some] = np.minimum(found[some], np.maximum(kept, enough))
             if (enough <= kept).all():
                 break
@@ -597,35 +591,33 @@ def drawn_scales(
 
 
 def drawn_levels(
-    pairs: SampledPairs, scale: float, epsilon: float, law: Law, shape: NoiseShape
+    pairs: SampledPairs, scale: float, epsilon: float, shape: NoiseShape
 ) -> _Floats:
     """Return the least levels that each pair keeps from that scale on, rounded up.
 
     On the grid of noise that was calibrated to `epsilon`, at the same draws.
     """
     found = np.full(len(pairs), np.inf)
-    for some, differences, noise, errors in _draws(pairs, law, shape):
-        loss = law.peak_losses(differences, noise, scale)
+    for some, differences, noise, errors in _draws(pairs, shape):
+        loss = peak_losses(differences, noise, scale)
         if errors is not None:
-            linear, square = law.off_by(errors, differences, noise)
-            loss = loss + linear / scale + square / scale / scale
+            loss = loss + errors.sum(axis=1) / scale
         found[some] = loss
     return grid.with_grid(found, epsilon)
 
 
 def _draws(
-    pairs: SampledPairs, law: Law, shape: NoiseShape
+    pairs: SampledPairs, shape: NoiseShape
 ) -> Iterator[tuple[NDArray[np.intp], _Floats, _Floats, _Floats | None]]:
     """Yield answered pairs, block by block: which, differences, noise, and errors."""
     rng = np.random.default_rng(pairs.draw_seed)
     for rows in pairs.blocks():
-        noise = law.standard_noise(rng, pairs.differences[rows].shape)
-        near = np.abs(noise).max(axis=1) <= grid.FARTHEST_DRAW
-        near &= np.isfinite(pairs.differences[rows, 0])
-        some, errors = np.flatnonzero(near) + rows.start, None
+        noise = rng.laplace(size=pairs.differences[rows].shape)
+        answered = np.isfinite(pairs.differences[rows, 0])
+        some, errors = np.flatnonzero(answered) + rows.start, None
         if pairs.errors is not None:
             errors = shape.whiten_errors(pairs.errors[some])
-        yield some, shape.whiten(pairs.differences[some]), noise[near], errors
+        yield some, shape.whiten(pairs.differences[some]), noise[answered], errors
 
 
 @dataclass(frozen=True)
@@ -667,17 +659,17 @@ class Terms:
         target.check_law(law, sampled=True)
         if type(rule) not in CALIBRATIONS.values():
             raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
-        plain = shape in ("auto", "isotropic") or type(shape) is IsotropicShape
+        plain = getattr(shape, "name", shape) in ("auto", "isotropic")
         if law.chooses and not plain:
             raise ValueError(
                 f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
             )
         both = target.randomness == Scope.PAIR_AND_NOISE and not self.averages
-        if both and (target.advantage is not None or not law.draws):
+        if both and (target.advantage is not None or type(law) is not Laplace):
             raise ValueError(
-                "calibration must be 'exchangeable' with an advantage, which is a mean "
-                "over pairs and no order statistic, and with a law of which no losses "
-                f"of drawn noise are known; got {rule.name!r} with {law.name!r}."
+                "calibration must be 'exchangeable' with an advantage, or with "
+                f"randomness='both' and law={law.name!r}: what is kept is a mean over "
+                f"pairs, and no order statistic; got {rule.name!r}."
             )
 
     @property
@@ -687,7 +679,7 @@ class Terms:
         Over both sources of randomness, where it is no order statistic of losses of
         drawn noise.
         """
-        known = self.law.knows_risk or self.target.advantage is not None
+        known = not self.law.bounded or self.target.advantage is not None
         both = self.target.randomness == Scope.PAIR_AND_NOISE
         return both and known and type(self.rule) is Exchangeable
 
@@ -802,8 +794,8 @@ def find_scale(
     if terms.averages:
         return _by_average(pairs, distances, terms)
     if target.randomness == Scope.PAIR_AND_NOISE:
-        steps = law.drawn_steps(epsilon, n_outputs)
-        scales = drawn_scales(pairs, epsilon, law, shape)
+        steps = law.unit_noise(epsilon, 0.0, n_outputs).steps
+        scales = drawn_scales(pairs, epsilon, shape)
     else:
         unit, steps = law.unit_noise(epsilon, delta, n_outputs)
         scales = distances * unit
@@ -817,10 +809,10 @@ def find_scale(
     # Proven for other rules; with a share of samples that fail, for one level only.
     if below > 0 and type(terms.rule) is not PAC:
         if target.randomness == Scope.PAIR_AND_NOISE:
-            levels = drawn_levels(pairs, below, epsilon, law, shape)
+            levels = drawn_levels(pairs, below, epsilon, shape)
         else:
             shifts = distances / below
-            levels = law.levels(shifts, epsilon, delta, n_outputs=n_outputs)
+            levels = law.levels(shifts, delta, n_outputs=n_outputs, steps=steps)
         most = len(levels)
         counts = np.linspace(most, 1, min(most, _ORDER_POINTS))[::-1].astype(int)
         m, certify = pairs.n_databases, terms.rule.certify_risk
@@ -870,7 +862,7 @@ def _by_average(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
     def risks(scale: float, levels: ArrayLike = epsilon) -> _Floats:
         if gains:
             return law.advantage(distances / scale, **known)
-        return law.pair_risks(distances, scale, levels, **known)
+        return law.risks(distances / scale, levels, **known)
 
     scale, below = control_risk(risks, distances, pairs, terms)
     curve = None
@@ -892,7 +884,7 @@ def measure_advantage(
     for all but a share of pairs, at the sensitivity (:ref:`thm-advantage`).
     """
     law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
-    if not (shift and law.knows_advantage(n_outputs)):
+    if not shift:
         return None
     at, shifts = Advantage.false_positive_rate, np.array([shift])
     if found.below:
@@ -993,7 +985,7 @@ class CalibratedNoise(NamedTuple):
             curve=curve,
         )
         rests_on, doubts = {*pairs.assumptions}, set()
-        if not isinstance(terms.shape, str) and type(shape) is not IsotropicShape:
+        if not isinstance(terms.shape, str) and shape.name != "isotropic":
             rests_on.add(Assumption.GIVEN_SHAPE)
         if pairs.population == Population.DECLARED:
             doubts.add(Doubt.MADE_UP)
@@ -1051,7 +1043,7 @@ def _dominating_loss(
     """
     fine = evidence.n_outputs / epsilon <= _FINE_GRID
     fine &= evidence.noise_scale >= _COARSE_SCALE
-    if not fine or not law.composes(evidence.n_outputs):
+    if not fine or not law.composes:
         return None
     # What the margin pays for is not counted as less loss.
     shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
@@ -1099,7 +1091,7 @@ def find_noise(
     terms = replace(terms, n_databases=pairs.n_databases).for_rows(pairs.n_independent)
     target, law, shape = terms.target, terms.law, terms.shape
     if isinstance(shape, str):
-        shape = IsotropicShape()
+        shape = NoiseShape()
         if learn is not None and terms.n_shape:
             shape = learn(pairs.take(slice(terms.n_shape_pairs)), terms)
     check_shape(shape, pairs.n_outputs)
@@ -1115,7 +1107,7 @@ def find_noise(
         margin = max(1.0, float(more))
     noise: Noise
     if law.chooses:
-        noise = law.choice(scale * margin, found.steps)
+        noise = law.chooses(scale * margin, found.steps)
     elif not scale:  # nothing is to be protected
         noise = AdditiveNoise(law, 0, 0, pairs.n_outputs, shape)
     else:

@@ -167,7 +167,7 @@ class DominatingLoss:
 
     def __post_init__(self) -> None:
         law = as_law(self.law)
-        if not law.composes(1):
+        if not law.composes:
             raise ValueError(f"law must say how it composes, got {law!r}.")
         vars(self)["law"] = law  # frozen for all others
         for name in ("shift", "excess"):

@@ -1,4 +1,4 @@
-"""Laws of noise: how they are drawn, and what privacy loss they have."""
+"""Noise distributions: what each has to say, and all that follows from it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from skparisk.core import rounding as grid
-from skparisk.core.checks import check_choice, check_positive
+from skparisk.core.checks import check_choice
 from skparisk.core.exact import (
     ByteSource,
     sample_discrete_gaussian,
@@ -22,22 +21,28 @@ from skparisk.core.exact import (
 )
 from skparisk.core.losses import (
     gaussian_delta,
-    gaussian_delta_epsilon,
-    gaussian_explicit_shift,
     gaussian_loss_exceedance,
-    gaussian_risk,
-    gaussian_risk_shift,
-    gaussian_shift,
     laplace_delta,
-    laplace_delta_noise_epsilon,
     laplace_loss_exceedance,
-    laplace_noise_epsilon,
+    largest_shift,
+    least_levels,
+    rescale,
 )
+from skparisk.core.rounding import below, grid_steps, unwrap
 
 _Floats = NDArray[np.float64]
 
-# No standard noise comes near; products with it stay within the range of floats.
-_LARGEST_NOISE = 1e150
+# Beyond so many noise scales an attacker is taken to be certain.
+_CERTAIN_SHIFT = 128.0
+# Shares of the distance: levels that a law is asked about for its trade-off.
+_SHARES = np.linspace(0.0, 1.0, 33)
+# Relative error of a few operations, with a margin.
+_ROUNDING = 1 + 2.0**-40
+# A loss so large, of probability below that, counts as infinite in composition.
+_TAIL = 2.0**-72
+_CURVE_POINTS = 256
+# Other levels, and the risk at each of them.
+Curve: TypeAlias = tuple[_Floats, _Floats] | None
 
 
 def row_norms(values: _Floats, order: float) -> _Floats:
@@ -48,57 +53,6 @@ def row_norms(values: _Floats, order: float) -> _Floats:
         return np.asarray(np.abs(values).sum(axis=1))
     scaled, exponents = rescale(values)
     return np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents)
-
-
-def rescale(v: _Floats) -> tuple[_Floats, NDArray[np.int32]]:
-    """Divide each row by a power of two: its largest size is then in [1, 2), or 0."""
-    exponents = np.frexp(np.abs(v).max(axis=1))[1] - 1
-    return v / np.ldexp(1.0, exponents)[:, np.newaxis], exponents
-
-
-def row_sums(terms: _Floats, start: _Floats | float = 0) -> _Floats:
-    """Return start plus the sum of each row, accurate also where terms cancel.
-
-    The leading digits are split off on a grid so coarse that sums on it are exact
-    (Rump, Ogita and Oishi 2008).
-    """
-    exponents = np.frexp(np.abs(terms).max(axis=1, keepdims=True))[1]
-    grid = np.ldexp(1.0, exponents + terms.shape[1].bit_length())
-    leading = (grid + terms) - grid
-    return (start + leading.sum(axis=1)) + (terms - leading).sum(axis=1)
-
-
-def check_pairs(differences: ArrayLike, noise: ArrayLike) -> tuple[_Floats, _Floats]:
-    """Return differences of pairs, and a vector of standard noise for each."""
-    v = np.asarray(differences, dtype=np.float64)
-    draws = np.asarray(noise, dtype=np.float64)
-    if v.ndim != 2 or v.shape[1] == 0:
-        raise ValueError(
-            "differences must be of shape (n_pairs, n_outputs) with n_outputs >= 1, "
-            f"got shape {v.shape}."
-        )
-    if draws.shape != v.shape:
-        raise ValueError(
-            f"noise must be of the shape of differences, {v.shape}, got {draws.shape}."
-        )
-    if not np.isfinite(v).all():
-        raise ValueError("differences must be finite, got NaN or infinity.")
-    if not np.abs(draws).max(initial=0) <= _LARGEST_NOISE:
-        raise ValueError(
-            f"noise must be standard noise, of size at most {_LARGEST_NOISE:g}, got "
-            f"{np.abs(draws).max()}."
-        )
-    return v, draws
-
-
-# Beyond so many noise scales an attacker is taken to be certain.
-_CERTAIN_SHIFT = 128.0
-# Shares of the distance: levels that a law is asked about for its trade-off.
-_SHARES = np.linspace(0.0, 1.0, 33)
-# Relative error of a few operations, with a margin.
-_ROUNDING = 1 + 2.0**-40
-# Other levels, and the risk at each of them.
-Curve: TypeAlias = tuple[_Floats, _Floats] | None
 
 
 class UnitNoise(NamedTuple):
@@ -118,22 +72,24 @@ class UnitNoise(NamedTuple):
 
 
 class Law(ABC):
-    r"""A law of noise, and what is known of its privacy loss.
+    r"""A distribution of noise, and what is known of its privacy loss.
 
-    Noise is symmetric about 0. That of scale b is that of scale 1 times b, independent
-    for each output, drawn on a grid so fine that the scale has many steps of it.
-
-    A class that implements this guarantees that `sample` draws from its law exactly,
-    from random bytes alone, and that whatever else it says of the privacy loss is true
-    of every two answers so far apart, or rounded to the safe side. It may assume that
-    levels, risks and deltas are in their ranges, that distances are finite or infinite
-    numbers of at least 0, in its own norm, and that answers are rounded by at most half
-    a step of the grid each. Instances are values: immutable, hashable, equal if
-    they are the same law.
+    Noise is symmetric about 0, independent for each output, and that of scale b is that
+    of scale 1 times b. A subclass says at most six things: `name`, `norm`, `deviation`,
+    `sample`, `profile` and `exceedance`. All else follows from them, here.
 
     What is not overridden is right for a law whose log-density changes by at most
     :math:`|t|` from z to z + t at scale 1: its loss is at most the l1 distance over the
-    scale (`bounded`), whatever is released, and no more is known of it.
+    scale, whatever is released. Such a law needs `name`, `deviation` and `sample`.
+
+    A subclass guarantees that `sample` draws exactly, from random bytes alone; that
+    whole numbers of scale t can be drawn together with numbers of the law itself, of
+    that scale, such that they are within a step; and that `profile` and `exceedance`
+    are at least the truth for every two answers so far apart, for any number of
+    outputs. If the loss has no bound, both must be overridden; the loss at a distance
+    of a scales must then move by no more than a as the noise moves by a scale, as with
+    Gaussian noise. Instances are values: immutable, hashable, equal if they are the
+    same law.
 
     Attributes
     ----------
@@ -146,23 +102,9 @@ class Law(ABC):
     deviation : float
         Standard deviation of noise of scale 1.
 
-    bounded : bool, default=True
-        Whether the loss at a distance has a bound. If not, there is no level for all
-        that may be released without a delta.
-
-    takes_delta : bool, default=False
-        Whether `unit_noise` and `levels` make use of a delta.
-
-    draws : bool, default=False
-        Whether pairs can be tried with draws of the noise, for a risk over both: then
-        there are `standard_noise`, `critical_scales`, `peak_losses`, `off_by` and
-        `drawn_steps`.
-
-    knows_risk : bool, default=False
-        Whether `pair_risks` and `risk_steps` are there, so that no draws are needed.
-
-    chooses : bool, default=False
-        Whether what is released is a choice among candidates by their scores.
+    chooses : callable, default=None
+        For the exponential mechanism alone, which releases a choice among candidates:
+        ``chooses(scale, steps)`` is what chooses.
 
     Examples
     --------
@@ -176,11 +118,7 @@ class Law(ABC):
     name: ClassVar[str]
     norm: ClassVar[float] = 1
     deviation: ClassVar[float]
-    bounded: ClassVar[bool] = True
-    takes_delta: ClassVar[bool] = False
-    draws: ClassVar[bool] = False
-    knows_risk: ClassVar[bool] = False
-    chooses: ClassVar[bool] = False
+    chooses: ClassVar[Any] = None
 
     @abstractmethod
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
@@ -190,65 +128,183 @@ class Law(ABC):
         returned must be exact, and a function of these bytes.
         """
 
-    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        """Return the noise that keeps (epsilon, delta) for all that may be released."""
-        return UnitNoise(
-            1 / grid.below(epsilon), grid.laplace_steps(epsilon, n_outputs)
-        )
+    def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
+        """Return the delta at levels of at least 0: the privacy profile of the noise.
 
-    def levels(
-        self, shifts: _Floats, epsilon: float, delta: float, *, n_outputs: int
-    ) -> _Floats:
-        """Return the least levels that are kept at distances over the noise scale.
-
-        With the same delta, on the grid of noise that was calibrated to `epsilon`.
+        The largest over events of P(event) - exp(epsilon) P'(event), rounded up. Levels
+        and distances over the noise scale, above 0, are numbers or arrays that are
+        broadcast against each other. By default that of randomized response, the worst
+        of all whose loss is at most the distance. If the density is log-concave, that
+        of one output is that of any number (:ref:`thm-explicit`).
         """
-        return grid.with_grid(shifts, epsilon)
+        a = np.asarray(shift, dtype=np.float64)
+        gap = np.maximum(np.subtract(a, epsilon), 0.0)
+        return -np.expm1(-gap) / (1 + np.exp(-a))
+
+    def exceedance(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
+        """Return the probability that the loss exceeds a level of at least 0.
+
+        Arguments as for `profile`. If the loss has a bound, of one output is enough.
+        """
+        return np.where(np.less(epsilon, shift), 1.0, 0.0)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the loss is at most the distance over the noise scale."""
+        return not self.exceedance(1.0, 1.0)
+
+    @property
+    def composes(self) -> bool:
+        """Whether more is known of the loss than its bound."""
+        return type(self).profile is not Law.profile
 
     def largest_loss(self, shift: float) -> float:
         """Return the largest loss at a distance over the noise scale; may be inf."""
         return shift if self.bounded else math.inf
 
-    def composes(self, n_outputs: int) -> bool:
-        """Tell if composition may use the law of the loss: there must be `profile`.
+    def risk(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
+        r"""Return the probability that the loss leaves [-epsilon, epsilon].
 
-        The loss of so many outputs at a distance is then dominated by that of one
-        output at the same distance.
+        Of any number of outputs if the loss has no bound, else of one. The loss is
+        below -epsilon with the probability that it is above epsilon for the other
+        database, from which `profile` tells it.
+
+        Examples
+        --------
+        >>> from skparisk.core import Gaussian
+        >>> round(Gaussian().risk(0.6, shift=1.0), 4)
+        0.5958
         """
-        return False
+        above = self.exceedance(epsilon, shift)
+        other = (above - self.profile(epsilon, shift)) * np.exp(np.negative(epsilon))
+        return unwrap(np.minimum(above + other, 1.0))
 
-    def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
-        """Return the delta of one output at levels of at least 0: its privacy profile.
+    def largest_shift(self, epsilon: float, delta: float) -> float:
+        """Return the largest distance over the scale with (epsilon, delta)-privacy.
 
-        The largest over events of P(event) - exp(epsilon) P'(event), rounded up. Levels
-        and distances over the noise scale, above 0, are numbers or arrays that are
-        broadcast against each other.
+        The inverse of `profile`, rounded down, to more noise.
+
+        Examples
+        --------
+        >>> from skparisk.core import Gaussian, Laplace
+        >>> round(Gaussian().largest_shift(1.0, delta=1e-5), 4)
+        0.2681
+        >>> round(Laplace().largest_shift(0.6, delta=0.1813), 4)
+        1.0001
         """
-        raise self._unknown("profile")
+        least = epsilon if self.bounded else 0.0
+        if not delta:
+            return least
+        return max(least, largest_shift(lambda a: self.profile(epsilon, a), delta))
 
-    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
-        """Return the most true positives of a test with so many false ones.
+    def level(self, delta: float, shift: ArrayLike) -> Any:
+        """Return the least epsilon with (epsilon, delta)-privacy at each distance.
 
-        Of one output, as `profile`, from which it follows by default.
+        The inverse of `profile`, rounded up.
+
+        Examples
+        --------
+        >>> from skparisk.core import Gaussian
+        >>> round(Gaussian().level(1e-5, shift=1.0), 4)
+        4.3772
         """
-        alpha, shifts = np.broadcast_arrays(false_positive_rate, shift)
-        levels = np.multiply.outer(_SHARES, shifts)
-        return true_positives(levels, self.profile(levels, shifts), alpha).min(axis=0)
+        a = np.asarray(shift, dtype=np.float64)
+        if not delta:
+            return a if self.bounded else np.full_like(a, math.inf)
+        return least_levels(self.profile, delta, a, bounded=self.bounded)
+
+    def shift_at_risk(self, epsilon: float, gamma: float, n_outputs: int = 1) -> float:
+        """Return the largest distance over the scale with P(loss > epsilon) <= gamma.
+
+        The inverse of `exceedance`, rounded down, to more noise. If the loss has a
+        bound, the worst case of several outputs is not known, and `epsilon` is kept.
+
+        Examples
+        --------
+        >>> from skparisk.core import Gaussian, Laplace
+        >>> round(Gaussian().shift_at_risk(1.0, gamma=0.05), 4)
+        0.5244
+        >>> round(Laplace().shift_at_risk(0.6, gamma=0.7), 4)
+        1.6217
+        """
+        least = epsilon if self.bounded else 0.0
+        if self.bounded and n_outputs > 1:
+            return least
+        return max(least, largest_shift(lambda a: self.exceedance(epsilon, a), gamma))
+
+    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
+        """Return the noise that keeps (epsilon, delta) for all that may be released."""
+        shift = self.largest_shift(below(epsilon), delta)
+        return self._unit_noise(epsilon, shift, n_outputs)
+
+    def _unit_noise(self, epsilon: float, shift: float, n_outputs: int) -> UnitNoise:
+        """Return the noise for answers that may be so many of its scales apart."""
+        steps = grid_steps(epsilon, self._reach(n_outputs), shift)
+        if not self.bounded:
+            # Else the loss grows by no more than the distance: the level pays for it.
+            shift -= self._reach(n_outputs) / steps
+        return UnitNoise(1 / shift, steps)
+
+    def noise_at_risk(
+        self, epsilon: float, gamma: float, n_outputs: int
+    ) -> tuple[UnitNoise, float, Curve]:
+        """Return noise whose loss is above `epsilon` with probability gamma at most.
+
+        Over the noise alone, for any two answers. With the risk that is achieved, and
+        other levels with their risks, where they are known.
+        """
+        shift, curve = self.shift_at_risk(below(epsilon), gamma, n_outputs), None
+        unit = self._unit_noise(epsilon, shift, n_outputs)
+        if n_outputs == 1 or not self.bounded:
+            longest, spent = self.on_grid(shift, n_outputs, unit.steps)
+            levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
+            if self.bounded:  # the least level that the loss never exceeds
+                levels = np.append(levels, longest * _ROUNDING + spent)
+            left = np.maximum(levels - spent, 0.0)
+            curve = levels, self.exceedance(left, longest)
+        kept = self.bounded and shift == below(epsilon)
+        return unit, 0.0 if kept else gamma, curve
+
+    def risk_steps(self, epsilon: float, gamma: float, n_outputs: int) -> int:
+        """Return the steps of the grid at which `risks` pays for it."""
+        shift = largest_shift(lambda a: self.risk(epsilon, a), gamma)
+        return grid_steps(epsilon, self._reach(n_outputs), shift)
+
+    def _reach(self, n_outputs: int) -> float:
+        """Return by how many steps rounding to the grid lengthens a distance."""
+        return float(n_outputs ** (1 / self.norm))
 
     def on_grid(
-        self, shifts: _Floats, n_outputs: int, steps: int
+        self, shifts: ArrayLike, n_outputs: int, steps: int
     ) -> tuple[_Floats, _Floats]:
         """Return what distances over the noise scale, and losses, become on a grid.
 
         Distances as long as rounding to the grid can make them, for a noise scale of so
-        many steps, and what the loss of noise on the grid is larger by.
+        many steps, and what the loss of noise on the grid is larger by: noise within a
+        step, at both ends (:ref:`thm-advantage`).
         """
-        longest = shifts * (1 + 2 * grid.GRID_SHARE) + n_outputs / steps
-        return longest, np.full_like(longest, 8 * n_outputs / steps)
+        reach = self._reach(n_outputs) / steps
+        longest = np.multiply(shifts, _ROUNDING) + reach
+        return longest, np.maximum(longest, 8.0) * reach
 
-    def knows_advantage(self, n_outputs: int) -> bool:
-        """Tell if there is an `advantage` below 1."""
-        return self.bounded or self.composes(n_outputs)
+    def levels(
+        self, shifts: _Floats, delta: float, *, n_outputs: int, steps: int
+    ) -> _Floats:
+        """Return the least levels that releases keep with a delta, on a grid."""
+        longest, spent = self.on_grid(shifts, n_outputs, steps)
+        return np.asarray(self.level(delta, longest) + spent)
+
+    def risks(
+        self, shifts: _Floats, levels: ArrayLike, *, n_outputs: int, steps: int
+    ) -> _Floats:
+        """Return the risk over the noise that levels are exceeded, on a grid.
+
+        Of shape (n_pairs,), or (n_levels, n_pairs) for a column of levels. For a law
+        whose loss has no bound.
+        """
+        longest, spent = self.on_grid(shifts, n_outputs, steps)
+        left = np.maximum(np.subtract(levels, spent), 0.0)
+        return np.asarray(self.risk(left, longest))
 
     def advantage(self, shifts: ArrayLike, *, n_outputs: int, steps: int) -> _Floats:
         """Return how far releases are apart: what an attacker gains by seeing one.
@@ -274,8 +330,7 @@ class Law(ABC):
         -----
         **Guarantee** (:ref:`thm-advantage`). Who knows all but which of two databases
         it was, either as likely, guesses right with probability (1 + advantage)/2 at
-        most. From `profile` at level 0 where the law composes, else from the bound of
-        the loss.
+        most: from `profile` at level 0.
 
         Examples
         --------
@@ -285,13 +340,9 @@ class Law(ABC):
         >>> Gaussian().advantage([0.5, 1.0], n_outputs=9, steps=2**40).round(4)
         array([0.1974, 0.3829])
         """
-
-        def bound(longest: _Floats, spent: _Floats) -> Any:
-            if self.composes(n_outputs):
-                return self.profile(0.0, longest) + spent
-            return np.tanh((longest + spent) / 2)
-
-        return self._for_attackers(bound, shifts, n_outputs, steps)
+        near = np.minimum(shifts, _CERTAIN_SHIFT)
+        longest, spent = self.on_grid(near, n_outputs, steps)
+        return _for_attackers(self.profile(0.0, longest) + spent, near)
 
     def true_positive_rate(
         self,
@@ -318,8 +369,7 @@ class Law(ABC):
 
         Notes
         -----
-        **Guarantee** (:ref:`thm-advantage`): as `advantage`, from `trade_off` where the
-        law composes.
+        **Guarantee** (:ref:`thm-advantage`): as `advantage`, from `trade_off`.
 
         Examples
         --------
@@ -328,38 +378,28 @@ class Law(ABC):
         >>> law.true_positive_rate([1.0], 0.01, n_outputs=1, steps=2**40).round(4)
         array([0.0272])
         """
-        alpha = np.asarray(false_positive_rate, dtype=np.float64)
+        near = np.minimum(shifts, _CERTAIN_SHIFT)
+        longest, spent = self.on_grid(near, n_outputs, steps)
+        # A loss that is larger by `spent`: so many more false positives.
+        more = np.multiply(false_positive_rate, np.exp(spent) * _ROUNDING)
+        return _for_attackers(self.trade_off(np.minimum(more, 1.0), longest), near)
 
-        def bound(longest: _Floats, spent: _Floats) -> Any:
-            if self.composes(n_outputs):
-                # A loss that is larger by `spent`: so many more false positives.
-                more = np.minimum(alpha * np.exp(spent) * _ROUNDING, 1.0)
-                return self.trade_off(more, longest)
-            return true_positives(longest + spent, 0.0, alpha)
-
-        return self._for_attackers(bound, shifts, n_outputs, steps)
-
-    def _for_attackers(
-        self, bound: Any, shifts: ArrayLike, n_outputs: int, steps: int
-    ) -> _Floats:
-        """Return a bound that is 1 for distances that are too large, rounded up."""
-        if not self.knows_advantage(n_outputs):
-            raise self._unknown("advantage")
-        near = np.minimum(np.asarray(shifts, dtype=np.float64), _CERTAIN_SHIFT)
-        found = bound(*self.on_grid(near, n_outputs, steps)) * _ROUNDING
-        return np.where(near < _CERTAIN_SHIFT, np.minimum(found, 1.0), 1.0)
+    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
+        """Return the most true positives of a test with so many false ones."""
+        alpha, shifts = np.broadcast_arrays(false_positive_rate, shift)
+        levels = np.multiply.outer(_SHARES, shifts)
+        return true_positives(levels, self.profile(levels, shifts), alpha).min(axis=0)
 
     def loss_distribution(self, shift: float, step: float) -> Any:
-        """Return dp-accounting's law of the loss of one output, on a grid of losses.
+        """Return dp-accounting's law of the loss at a distance, on a grid of losses.
 
-        From `profile`, such that no delta is below what it is off the grid; a law whose
-        loss has no bound overrides it.
+        Such that no delta is below what it is off the grid.
         """
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld import privacy_loss_distribution as pld
 
-        ends = math.ceil(self.largest_loss(shift) / step)
-        above = np.arange(ends + 1)
+        most = shift if self.bounded else float(self.level(_TAIL, shift))
+        above = np.arange(math.ceil(most / step) + 1)
         deltas = np.asarray(self.profile(above * step, shift), dtype=np.float64)
         # Noise is symmetric: what is below 0 follows from what is above.
         mirrored = 1 - np.exp(-above * step) * (1 - deltas)
@@ -370,134 +410,11 @@ class Law(ABC):
         )
         return pld.PrivacyLossDistribution(pmf)
 
-    def width(self, shift: float) -> float:
-        """Return how far losses of one output are spread, about."""
-        return 2 * shift if self.bounded else 20 * shift
 
-    def noise_at_risk(
-        self, epsilon: float, gamma: float, n_outputs: int
-    ) -> tuple[UnitNoise, float, Curve]:
-        """Return noise whose loss is above `epsilon` with probability gamma at most.
-
-        Over the noise alone, for any two answers. With the risk that is achieved, and
-        other levels with their risks, where they are known. By default there is none,
-        which takes a loss that has a bound.
-        """
-        if not self.bounded:
-            raise ValueError(
-                f"{type(self).__name__} does not say its noise_at_risk, and its loss "
-                "has no bound: it has no noise for a risk over the noise."
-            )
-        return self.unit_noise(epsilon, 0.0, n_outputs), 0.0, None
-
-    def standard_noise(
-        self, rng: np.random.Generator, size: tuple[int, ...]
-    ) -> _Floats:
-        """Return noise of scale 1 in floating point, to try sampled pairs with."""
-        raise self._unknown("standard_noise")
-
-    def critical_scales(
-        self, differences: ArrayLike, noise: ArrayLike, epsilon: float
-    ) -> _Floats:
-        r"""Return the least scales from which on the loss of each pair is in bounds.
-
-        Parameters
-        ----------
-        differences : array-like of shape (n_pairs, n_outputs)
-            For each pair of databases, what one answers minus what the other does.
-            Finite.
-
-        noise : array-like of shape (n_pairs, n_outputs)
-            For each pair, one vector of noise of scale 1.
-
-        epsilon : float
-            Target privacy level, > 0.
-
-        Returns
-        -------
-        critical_scales : ndarray of shape (n_pairs,)
-            :math:`b^* \ge 0`, in the unit of `differences`; 0 where both answer the
-            same. At every scale from there on the loss of the pair at this noise is
-            within :math:`\pm\varepsilon`.
-
-        Raises
-        ------
-        ValueError
-            If the arrays are not two tables of one shape with finite numbers, `noise`
-            is beyond 1e150, or `epsilon` is not finite and above 0.
-        """
-        raise self._unknown("critical_scales")
-
-    def peak_losses(
-        self, differences: ArrayLike, noise: ArrayLike, scale: float
-    ) -> _Floats:
-        """Return the largest loss of each pair, at any scale from `scale` on.
-
-        The inverse of `critical_scales`: the least level whose critical scale is at
-        most `scale`. It never rises as `scale` grows, as the loss there may.
-
-        Parameters
-        ----------
-        differences, noise : array-like of shape (n_pairs, n_outputs)
-            As for `critical_scales`.
-
-        scale : float
-            Noise scale, > 0, in the unit of `differences`.
-
-        Returns
-        -------
-        peak_losses : ndarray of shape (n_pairs,)
-            At least 0.
-
-        Raises
-        ------
-        ValueError
-            As for `critical_scales`, or if `scale` is not finite and above 0.
-        """
-        raise self._unknown("peak_losses")
-
-    def off_by(
-        self, errors: _Floats, differences: _Floats, noise: _Floats
-    ) -> tuple[_Floats, _Floats]:
-        """Return by how much losses are off, where differences are off by errors.
-
-        By at most ``linear / b + square / b**2`` at noise scale b: the two, for each
-        pair.
-        """
-        raise self._unknown("off_by")
-
-    def drawn_steps(self, epsilon: float, n_outputs: int) -> int:
-        """Return the steps of the grid at which one draw of the noise pays for it.
-
-        No draw is counted whose largest part is beyond 64 times the scale.
-        """
-        raise self._unknown("drawn_steps")
-
-    def pair_risks(
-        self,
-        distances: _Floats,
-        scale: float,
-        levels: ArrayLike,
-        *,
-        n_outputs: int,
-        steps: int,
-    ) -> _Floats:
-        """Return the risk over the noise of each pair, that a level is exceeded.
-
-        Rounded up; of shape (n_pairs,), or (n_levels, n_pairs) for a column of levels.
-        """
-        raise self._unknown("pair_risks")
-
-    def risk_steps(self, epsilon: float, gamma: float, n_outputs: int) -> int:
-        """Return the steps of the grid at which `pair_risks` pays for it."""
-        raise self._unknown("risk_steps")
-
-    def choice(self, scale: float, steps: int) -> Any:
-        """Return what chooses by scores, of a scale; 0 for the best."""
-        raise self._unknown("choice")
-
-    def _unknown(self, method: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__} does not say its {method}.")
+def _for_attackers(bound: Any, shifts: _Floats) -> _Floats:
+    """Return a bound, rounded up, that is 1 for distances that are too large."""
+    found = np.minimum(bound * _ROUNDING, 1.0)
+    return np.where(shifts < _CERTAIN_SHIFT, found, 1.0)
 
 
 def true_positives(levels: Any, deltas: Any, false_positive_rate: Any) -> Any:
@@ -512,353 +429,51 @@ def true_positives(levels: Any, deltas: Any, false_positive_rate: Any) -> Any:
     return np.minimum(np.minimum(likelier, 1 - missed), 1.0)
 
 
-_CURVE_POINTS = 256
-
-
 @dataclass(frozen=True)
 class Laplace(Law):
-    r"""Laplace noise, of density ``exp(-\|z\|/b)/(2 b)`` at scale b.
-
-    A pair with difference v and noise E of scale 1 has at noise scale b = 1/s the loss
-    :math:`C(s) = \sum_j |E_j - s v_j| - |E_j|`, which is convex, straight between
-    kinks, and 0 at 0. It may fall below -epsilon before it rises above epsilon. The
-    critical scale is 1/s at the first of the two, the root of one equation: nothing is
-    searched.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-critical-scale`). At every scale :math:`b \ge b^*` the loss
-    of a pair is within :math:`\pm\varepsilon`, and just below :math:`b^*` it is not.
-    This holds up to rounding, by about :math:`k \, 2^{-52} \, \|v\|_1 / b^*` of the
-    loss for k outputs, to either side. One sort and two cumulative sums, whose
-    temporaries take the memory of about ten arrays like the differences.
-
-    Examples
-    --------
-    >>> from skparisk.core import Laplace
-    >>> Laplace().critical_scales([[1.0], [1.0]], [[0.25], [-0.25]], epsilon=0.5)
-    array([1., 2.])
-    >>> Laplace().peak_losses([[1.0], [1.0]], [[0.25], [-0.25]], scale=2.0)
-    array([0.25, 0.5 ])
-    """
+    r"""Laplace noise, of density ``exp(-\|z\|/b)/(2 b)`` at scale b."""
 
     name: ClassVar[str] = "laplace"
     deviation: ClassVar[float] = math.sqrt(2.0)
-    takes_delta: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
 
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         return sample_discrete_laplace(scale, size, source)
 
-    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        if not delta:
-            return super().unit_noise(epsilon, delta, n_outputs)
-        shift = laplace_delta_noise_epsilon(grid.below(epsilon), delta)
-        return UnitNoise(1 / shift, grid.laplace_steps(epsilon, n_outputs))
-
-    def levels(
-        self, shifts: _Floats, epsilon: float, delta: float, *, n_outputs: int
-    ) -> _Floats:
-        # Outside events of probability delta it is smaller by 2 ln(1/(1 - delta)).
-        losses = np.maximum(shifts + 2 * math.log1p(-delta), 0.0)
-        return grid.with_grid(losses, epsilon)
-
-    def composes(self, n_outputs: int) -> bool:
-        return True
-
     def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         return laplace_delta(epsilon, shift)
 
+    def exceedance(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
+        return laplace_loss_exceedance(epsilon, shift)
+
     def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
-        alpha, a = np.broadcast_arrays(false_positive_rate, shift)
-        # F(a - F^-1(1 - alpha)), F of the standard Laplace law, tail by tail.
-        low = alpha < 0.5
-        tail = np.where(low, alpha, 1 - alpha)
+        # At the level of the best test, that is, of the likelihood ratio at its end.
         with np.errstate(divide="ignore"):
-            end = np.log(2 * tail)  # the quantile: -end where low, end elsewhere
-        beyond = a + np.where(low, end, -end)
-        return np.where(
-            beyond < 0,
-            np.exp(np.minimum(beyond, 0.0)) / 2,
-            1 - np.exp(-np.maximum(beyond, 0.0)) / 2,
-        )
-
-    def on_grid(
-        self, shifts: _Floats, n_outputs: int, steps: int
-    ) -> tuple[_Floats, _Floats]:
-        # An odd distance d in steps has 1 - exp(-d / 2t) / cosh(1 / 2t): thm-advantage.
-        longest = shifts * (1 + 2.0**-40) + n_outputs / steps + 0.25 / steps**2
-        return longest, np.zeros_like(longest)
-
-    def loss_distribution(self, shift: float, step: float) -> Any:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
-        return pld.from_laplace_mechanism(1 / shift, value_discretization_interval=step)
-
-    def noise_at_risk(
-        self, epsilon: float, gamma: float, n_outputs: int
-    ) -> tuple[UnitNoise, float, Curve]:
-        level = grid.below(epsilon)
-        shift = laplace_noise_epsilon(level, gamma, n_outputs)
-        curve: Curve = None
-        if n_outputs == 1:  # the exact law of the loss of one output
-            levels = shift * np.linspace(0, 1, _CURVE_POINTS)
-            risks = laplace_loss_exceedance(levels, shift)
-            curve = levels + epsilon * grid.GRID_SHARE, risks
-        unit = UnitNoise(1 / shift, grid.laplace_steps(epsilon, n_outputs))
-        return unit, gamma if shift > level else 0.0, curve
-
-    def standard_noise(
-        self, rng: np.random.Generator, size: tuple[int, ...]
-    ) -> _Floats:
-        return rng.laplace(size=size)
-
-    def critical_scales(
-        self, differences: ArrayLike, noise: ArrayLike, epsilon: float
-    ) -> _Floats:
-        epsilon = check_positive(epsilon, "epsilon")
-        loss = _piecewise_loss(differences, noise)
-        # C at each kink times u > 0. No division: exact for small whole numbers, and so
-        # are the ties, where C touches -epsilon without going below.
-        at_kinks = (
-            loss.slopes[:, :-1] * loss.sizes + loss.intercepts[:, :-1] * loss.shifts
-        )
-        real = loss.edges[:, 1:-1] < np.inf
-        with np.errstate(over="ignore"):
-            beyond = (np.abs(at_kinks) > epsilon * loss.shifts) & real
-        piece = np.where(beyond.any(axis=1), beyond.argmax(axis=1), real.sum(axis=1))
-
-        # slope s - sum 2 E = epsilon or -epsilon, whichever has the sign of the slope
-        slope, passed = loss.line(piece)
-        doubled = np.copysign(2, slope)[:, np.newaxis] * loss.sizes
-        rise = row_sums(np.where(passed, doubled, 0), start=epsilon)
-        left = np.take_along_axis(loss.edges, piece[:, np.newaxis], axis=1)[:, 0]
-        right = np.take_along_axis(loss.edges, piece[:, np.newaxis] + 1, axis=1)[:, 0]
-        with np.errstate(divide="ignore", over="ignore"):
-            scales = np.clip(np.abs(slope) / rise, 1 / right, 1 / left)
-            return np.ldexp(scales, loss.exponents)
-
-    def peak_losses(
-        self, differences: ArrayLike, noise: ArrayLike, scale: float
-    ) -> _Floats:
-        mantissa, exponent = math.frexp(check_positive(scale, "scale"))
-        loss = _piecewise_loss(differences, noise)
-        kinks = loss.edges[:, 1:-1]
-        with np.errstate(over="ignore", invalid="ignore"):
-            end = np.ldexp(1 / mantissa, loss.exponents - exponent)
-            before = kinks < end[:, np.newaxis]
-            slope, passed = loss.line(before.sum(axis=1))
-            rise = np.ldexp(slope / mantissa, loss.exponents - exponent)
-            at_end = row_sums(np.where(passed, -2 * loss.sizes, 0), start=rise)
-            at_kinks = loss.slopes[:, :-1] * kinks + loss.intercepts[:, :-1]
-        # C is convex and C(0) = 0: |C| is largest at the end, or at a kink of a dip.
-        dips = np.max(-at_kinks, axis=1, where=before, initial=0)
-        return np.maximum(np.abs(at_end), dips)
-
-    def off_by(
-        self, errors: _Floats, differences: _Floats, noise: _Floats
-    ) -> tuple[_Floats, _Floats]:
-        return errors.sum(axis=1), np.zeros(len(errors))
-
-    def drawn_steps(self, epsilon: float, n_outputs: int) -> int:
-        return grid.laplace_steps(epsilon, n_outputs)
-
-
-class _PiecewiseLoss(NamedTuple):
-    """The straight pieces of C of each pair; piece i is between edges i and i + 1.
-
-    Signs are flipped so that E >= 0, with u for v: term j is ``-s u``, and turns at
-    ``E / u`` into ``s u - 2 E`` if u > 0. All in the order of the kinks, those at
-    infinity last, and with s in units of ``2**-exponents``.
-    """
-
-    shifts: _Floats  # u, the largest of a row in [1, 2)
-    sizes: _Floats  # E
-    edges: _Floats  # 0, the n_outputs kinks, infinity
-    slopes: _Floats  # C(s) = slope s + intercept on each of n_outputs + 1 pieces
-    intercepts: _Floats
-    exponents: NDArray[np.int32]
-
-    def line(self, piece: NDArray[np.intp]) -> tuple[_Floats, NDArray[np.bool_]]:
-        """Return the accurate slope on one piece per pair, and what turned before."""
-        passed = np.arange(self.shifts.shape[1]) < piece[:, np.newaxis]
-        return row_sums(np.where(passed, self.shifts, -self.shifts)), passed
-
-
-def _piecewise_loss(differences: ArrayLike, noise: ArrayLike) -> _PiecewiseLoss:
-    v, noise = check_pairs(differences, noise)
-    v, exponents = rescale(v)
-    u, sizes = v * np.copysign(1, noise), np.abs(noise)
-    edges = np.zeros((len(u), u.shape[1] + 2))
-    edges[:, -1] = np.inf
-    with np.errstate(over="ignore"):
-        np.divide(np.where(u > 0, sizes, np.inf), np.abs(u), out=edges[:, 1:-1])
-    order = np.argsort(edges[:, 1:-1], axis=1)
-    edges[:, 1:-1] = np.take_along_axis(edges[:, 1:-1], order, axis=1)
-    u = np.take_along_axis(u, order, axis=1)
-    sizes = np.take_along_axis(sizes, order, axis=1)
-
-    slopes, intercepts = np.zeros((2, len(u), u.shape[1] + 1))
-    np.cumsum(np.maximum(u, 0), axis=1, out=slopes[:, 1:])
-    np.cumsum(np.where(u > 0, sizes, 0), axis=1, out=intercepts[:, 1:])
-    slopes *= 2
-    slopes -= u.sum(axis=1, keepdims=True)
-    intercepts *= -2
-    return _PiecewiseLoss(u, sizes, edges, slopes, intercepts, exponents)
+            end = 2 * np.log(np.multiply(2, false_positive_rate))
+        level = np.minimum(np.abs(shift + end), shift)
+        return true_positives(level, laplace_delta(level, shift), false_positive_rate)
 
 
 @dataclass(frozen=True)
 class Gaussian(Law):
-    r"""Gaussian noise; its scale is its standard deviation.
-
-    A pair with difference v and noise E of scale 1 has at noise scale
-    :math:`\sigma = 1/s` the loss :math:`s^2 \|v\|^2/2 - s (v \cdot E)`, a parabola.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-critical-scale`). At every scale
-    :math:`\sigma \ge \sigma^*` the loss of a pair is within :math:`\pm\varepsilon`, and
-    just below :math:`\sigma^*` it is not. This holds up to rounding, to either side, by
-    about :math:`k \, 2^{-52} \, \|v\| \, (\|v\|/\sigma^* + \|E\|) / \sigma^*` of the
-    loss for k outputs.
-
-    Examples
-    --------
-    >>> from skparisk.core import Gaussian
-    >>> Gaussian().critical_scales([[1.0], [1.0]], [[1.0], [-0.75]], epsilon=0.5)
-    array([0.41421356, 2.        ])
-    >>> Gaussian().peak_losses([[1.0], [1.0]], [[1.0], [-0.75]], scale=2.0)
-    array([0.375, 0.5  ])
-    """
+    """Gaussian noise; its scale is its standard deviation."""
 
     name: ClassVar[str] = "gaussian"
     norm: ClassVar[float] = 2
     deviation: ClassVar[float] = 1.0
-    bounded: ClassVar[bool] = False
-    takes_delta: ClassVar[bool] = True
-    draws: ClassVar[bool] = True
-    knows_risk: ClassVar[bool] = True
 
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         return sample_discrete_gaussian(scale, size, source)
 
-    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        shift = gaussian_shift(grid.below(epsilon), delta)
-        steps = grid.gaussian_steps(epsilon, n_outputs, shift)
-        # Rounding to the grid lengthens the distance by at most sqrt(k) steps.
-        return UnitNoise(1 / (shift - math.sqrt(n_outputs) / steps), steps)
-
-    def levels(
-        self, shifts: _Floats, epsilon: float, delta: float, *, n_outputs: int
-    ) -> _Floats:
-        steps = self.unit_noise(epsilon, delta, n_outputs).steps
-        longest, spent = self.on_grid(shifts, n_outputs, steps)
-        return np.asarray(gaussian_delta_epsilon(delta, longest) + spent)
-
-    def composes(self, n_outputs: int) -> bool:
-        return True
-
     def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         return gaussian_delta(epsilon, shift)
+
+    def exceedance(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
+        return gaussian_loss_exceedance(epsilon, shift)
 
     def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
         # Guessing has its own rate; for tiny rates ndtri may be infinite.
         known = ndtr(ndtri(false_positive_rate) + shift)
         return np.maximum(known, false_positive_rate)
-
-    def on_grid(
-        self, shifts: _Floats, n_outputs: int, steps: int
-    ) -> tuple[_Floats, _Floats]:
-        rounding = math.sqrt(n_outputs) / steps
-        longest = shifts * (1 + 2.0**-40) + rounding
-        return longest, longest * rounding
-
-    def loss_distribution(self, shift: float, step: float) -> Any:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
-        return pld.from_gaussian_mechanism(
-            1 / shift, value_discretization_interval=step
-        )
-
-    def noise_at_risk(
-        self, epsilon: float, gamma: float, n_outputs: int
-    ) -> tuple[UnitNoise, float, Curve]:
-        shift = gaussian_explicit_shift(grid.below(epsilon), gamma)
-        steps = grid.gaussian_steps(epsilon, n_outputs, shift)
-        rounding = math.sqrt(n_outputs) / steps
-        levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
-        left = np.maximum(levels - rounding * shift, 0.0)
-        curve = levels, gaussian_loss_exceedance(left, shift)
-        return UnitNoise(1 / (shift - rounding), steps), gamma, curve
-
-    def standard_noise(
-        self, rng: np.random.Generator, size: tuple[int, ...]
-    ) -> _Floats:
-        return rng.normal(size=size)
-
-    def critical_scales(
-        self, differences: ArrayLike, noise: ArrayLike, epsilon: float
-    ) -> _Floats:
-        epsilon = check_positive(epsilon, "epsilon")
-        norms, z, exponents = _projected(differences, noise)
-        # With t = s |v|: C = t**2 / 2 - t z, which dips below -epsilon iff z > bound.
-        bound = math.sqrt(min(2 * epsilon, sys.float_info.max))
-        dips = z > bound
-        dip = np.sqrt(np.maximum(z - bound, 0)) * np.sqrt(np.maximum(z + bound, 0))
-        total = np.abs(z) + np.where(dips, dip, np.hypot(z, bound))
-        # The roots of t**2 / 2 - t z = ±epsilon, without cancellation: total is
-        # 2 epsilon / t where C dips and where z < 0, and t elsewhere.
-        with np.errstate(divide="ignore", over="ignore"):
-            scales = norms * np.where(dips | (z < 0), total / 2 / epsilon, 1 / total)
-            return np.ldexp(scales, exponents)
-
-    def peak_losses(
-        self, differences: ArrayLike, noise: ArrayLike, scale: float
-    ) -> _Floats:
-        mantissa, exponent = math.frexp(check_positive(scale, "scale"))
-        norms, z, exponents = _projected(differences, noise)
-        with np.errstate(over="ignore"):
-            end = np.ldexp(norms / mantissa, exponents - exponent)
-            least = np.minimum(end, np.maximum(z, 0))  # where t**2 / 2 - t z is least
-            return np.maximum(end * (end / 2 - z), least * (z - least / 2))
-
-    def off_by(
-        self, errors: _Floats, differences: _Floats, noise: _Floats
-    ) -> tuple[_Floats, _Floats]:
-        off = row_norms(errors, 2)
-        linear = off * row_norms(noise, 2)
-        return linear, off * (row_norms(differences, 2) + off / 2)
-
-    def drawn_steps(self, epsilon: float, n_outputs: int) -> int:
-        return grid.drawn_gaussian_steps(epsilon, n_outputs)
-
-    def pair_risks(
-        self,
-        distances: _Floats,
-        scale: float,
-        levels: ArrayLike,
-        *,
-        n_outputs: int,
-        steps: int,
-    ) -> _Floats:
-        longest, spent = self.on_grid(distances / scale, n_outputs, steps)
-        left = np.maximum(np.subtract(levels, spent), 0.0)
-        return np.asarray(gaussian_risk(left, longest))
-
-    def risk_steps(self, epsilon: float, gamma: float, n_outputs: int) -> int:
-        shift = gaussian_risk_shift(epsilon, gamma)
-        return grid.gaussian_steps(epsilon, n_outputs, shift)
-
-
-def _projected(
-    differences: ArrayLike, noise: ArrayLike
-) -> tuple[_Floats, _Floats, NDArray[np.int32]]:
-    """Return the norms (times 2**exponents) and the noise along each difference."""
-    v, noise = check_pairs(differences, noise)
-    v, exponents = rescale(v)
-    norms = np.sqrt(np.einsum("ij,ij->i", v, v))
-    z = np.einsum("ij,ij->i", v, noise) / np.where(norms > 0, norms, 1)
-    return norms, z, exponents
 
 
 LAWS: dict[str, Callable[[], Law]] = {
@@ -903,6 +518,11 @@ def as_law(law: Any) -> Law:
     if law.norm not in NORMS:
         raise ValueError(
             f"law must have the norm 1, 2 or inf; got {law!r} with {law.norm!r}."
+        )
+    if not (law.bounded or law.composes):
+        raise ValueError(
+            f"law must say its profile if it says its exceedance; got {law!r}, whose "
+            "loss has no bound."
         )
     if type(law).__hash__ is None:
         raise ValueError(

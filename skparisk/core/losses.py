@@ -1,18 +1,20 @@
-"""The exact laws of the privacy loss of Laplace and Gaussian noise, with inverses."""
+"""The exact laws of the privacy loss of Laplace and Gaussian noise, and inverses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, erfinv, gammainc, ndtr, ndtri
+from scipy.special import erfcx, gammainc, ndtr
 
 from skparisk.core import checks
 from skparisk.core.checks import check_floats
 from skparisk.core.rounding import safe_root, unwrap
+
+_Floats = NDArray[np.float64]
 
 
 def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
@@ -128,105 +130,6 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
 
 
-def laplace_noise_epsilon(epsilon: float, gamma: float, n_outputs: int = 1) -> float:
-    r"""Return the largest noise level with P(loss > epsilon) within a risk.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy level, in (0, inf].
-    gamma : float
-        Risk: probability, over the noise, that the loss exceeds it, in (0, 1).
-    n_outputs : int, default=1
-        Length of the query's answer, >= 1.
-
-    Returns
-    -------
-    noise_epsilon : float
-        L1 sensitivity over noise scale, in [epsilon, inf]. Rounded down.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    :math:`\epsilon - 2 \ln(2 (1 - \gamma))` for one output and a risk of one half or
-    more, the inverse of `laplace_loss_exceedance`; else `epsilon`.
-
-    **Guarantee.** :math:`P(C > \epsilon) \le \gamma` at every shift whose L1 norm is at
-    most the result (exact law, increasing in the shift). Below one half no level above
-    epsilon has it: the upper atom is 1/2. For several outputs the worst shift is not
-    proved, so `epsilon` is kept. The caller must ensure that the sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import laplace_noise_epsilon
-    >>> laplace_noise_epsilon(0.6, gamma=0.4)
-    0.6
-    >>> round(laplace_noise_epsilon(0.6, gamma=0.7), 4)
-    1.6217
-    """
-    level = checks.check_epsilon(epsilon)
-    risk = checks.check_probability(gamma, "gamma")
-    k = checks.check_at_least(n_outputs, "n_outputs", 1)
-    if risk < 0.5 or k > 1 or level == math.inf:
-        return level
-    return safe_root(
-        lambda a: risk - laplace_loss_exceedance(level, a),
-        unsafe=math.inf,
-        safe=level,
-        root=level - 2 * math.log(2 * (1 - risk)),  # exact law, solved for the shift
-    )
-
-
-def laplace_delta_noise_epsilon(epsilon: float, delta: float) -> float:
-    r"""Return the largest noise level that is (epsilon, delta)-private.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy level, in (0, inf].
-    delta : float
-        Second privacy parameter, in [0, 1).
-
-    Returns
-    -------
-    noise_epsilon : float
-        L1 sensitivity over noise scale, in [epsilon, inf]. Rounded down.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    :math:`\epsilon - 2 \ln(1 - \delta)`, the inverse of `laplace_delta`.
-
-    **Guarantee.** (epsilon, delta)-differential privacy, for any number of outputs:
-    one coordinate is the worst shift of its L1 norm (see `laplace_delta`). The caller
-    must ensure that the sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import laplace_delta_noise_epsilon
-    >>> round(laplace_delta_noise_epsilon(0.6, delta=0.1813), 4)
-    1.0001
-    """
-    level = checks.check_epsilon(epsilon)
-    target = checks.check_share(delta, "delta")
-    if level == math.inf:
-        return level
-    return safe_root(
-        lambda e0: target - laplace_delta(level, e0),
-        unsafe=math.inf,
-        safe=level,
-        root=level - 2 * math.log1p(-target),  # hockey stick, solved for the level
-    )
-
-
 _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
 
@@ -267,44 +170,6 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     c = check_floats(epsilon, "epsilon", "[-inf, inf]")
     low, _ = _standardize(c, check_floats(shift, "shift", "[0, inf]"))
     return unwrap(ndtr(-low))  # exact law, Φ(a/2 - ε/a)
-
-
-def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the exact probability that the Gaussian loss leaves [-epsilon, epsilon].
-
-    Parameters
-    ----------
-    epsilon : float or array
-        Privacy level, in [0, inf].
-    shift : float or array, broadcast against `epsilon`
-        L2 distance of the two answers over the noise scale, `a`, in [0, inf]. Unitless.
-
-    Returns
-    -------
-    risk : float or array
-        P(\|C\| > epsilon), in [0, 1]; 0 without a shift or for epsilon = inf. A float
-        if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` or `shift` is outside [0, inf].
-
-    Notes
-    -----
-    Exact law, :math:`\Phi(a/2 - \epsilon/a) + \Phi(-a/2 - \epsilon/a)`: increasing in
-    the shift. The conditional risk of one pair in Definition 5 of Dandekar, Basu,
-    Bressan (2021), *Differential Privacy at Risk*.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_risk
-    >>> round(gaussian_risk(0.6, shift=1.0), 4)
-    0.5958
-    """
-    level = check_floats(epsilon, "epsilon", "[0, inf]")
-    low, high = _standardize(level, check_floats(shift, "shift", "[0, inf]"))
-    return unwrap(np.minimum(ndtr(-low) + ndtr(-high), 1.0))  # exact law, both sides
 
 
 def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
@@ -387,197 +252,182 @@ def _mills_fall(
     return length / 2 * total
 
 
-def gaussian_shift(epsilon: float, delta: float) -> float:
-    r"""Return the largest shift that is (epsilon, delta)-private.
+def largest_shift(curve: Callable[[Any], Any], target: float) -> float:
+    """Return the largest distance at which what rises with it is at most a target.
 
-    Parameters
-    ----------
-    epsilon : float
-        Privacy level, in (0, inf].
-    delta : float
-        Second privacy parameter, in (0, 1).
-
-    Returns
-    -------
-    shift : float
-        L2 sensitivity over noise scale, in [0, inf]. Rounded down, to more noise.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    The root of `gaussian_delta` in the shift: the analytic Gaussian mechanism of
-    Balle, Wang (2018), *Improving the Gaussian Mechanism for Differential Privacy*,
-    Theorem 8. Any level, not only up to one.
-
-    **Guarantee.** (epsilon, delta)-differential privacy of Gaussian noise with scale
-    sensitivity / shift, for any number of outputs; `gaussian_delta` of the result is
-    at most `delta`. The caller must ensure that the sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_shift
-    >>> round(gaussian_shift(1.0, delta=1e-5), 4)
-    0.2681
+    Rounded down; 0 if there is none.
     """
-    level = checks.check_epsilon(epsilon)
-    target = checks.check_probability(delta, "delta")
-    if level == math.inf:
-        return level
-    start = max(
-        _explicit_root(level, target),  # δ <= P(C > ε)
-        2 * math.sqrt(2) * float(erfinv(target)),  # δ at ε = 0
-    )
-    return _largest_shift(lambda a: gaussian_delta(level, a), target, start)
+    safe = 1.0
+    while safe and not curve(safe) <= target:
+        safe /= 2
+    while safe and 2 * safe < math.inf and curve(2 * safe) <= target:
+        safe *= 2
+    if not safe or 2 * safe == math.inf:
+        return safe
+    return safe_root(lambda a: float(target - curve(a)), 2 * safe, safe, root=None)
 
 
-def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
-    r"""Return the largest shift with P(loss > epsilon) within a risk.
+def least_levels(
+    profile: Callable[[Any, Any], Any], delta: float, shift: _Floats, *, bounded: bool
+) -> Any:
+    """Return the least levels at which a profile is at most delta, rounded up.
 
-    Parameters
-    ----------
-    epsilon : float
-        Privacy level, in (0, inf].
-    gamma : float
-        Risk: probability, over the noise, that the loss exceeds it, in (0, 1).
-
-    Returns
-    -------
-    shift : float
-        L2 sensitivity over noise scale, in [0, inf]. Rounded down, to more noise.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    :math:`z + \sqrt{z^2 + 2 \epsilon}`, :math:`z = \Phi^{-1}(\gamma)`, the inverse of
-    `gaussian_loss_exceedance`.
-
-    **Guarantee.** :math:`P(C > \epsilon) \le \gamma` at every shift up to the result
-    (exact law, increasing in the shift). The caller must ensure that the sensitivity
-    holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_explicit_shift
-    >>> round(gaussian_explicit_shift(1.0, gamma=0.05), 4)
-    0.5244
+    Those of a loss with a bound are at most the distances.
     """
-    level = checks.check_epsilon(epsilon)
-    risk = checks.check_probability(gamma, "gamma")
-    if level == math.inf:
-        return level
-    return safe_root(
-        lambda a: risk - gaussian_loss_exceedance(level, a),
-        unsafe=math.inf,
-        safe=0.0,
-        root=_explicit_root(level, risk),
-    )
-
-
-def gaussian_risk_shift(epsilon: float, gamma: float) -> float:
-    r"""Return the largest shift with at most a risk of ``|loss| > epsilon``.
-
-    Parameters
-    ----------
-    epsilon, gamma : float
-        As in `gaussian_explicit_shift`, of \|loss\|.
-
-    Returns
-    -------
-    shift : float
-        L2 distance of two answers over noise scale, in [0, inf]. Rounded down.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
-
-    Notes
-    -----
-    The root of `gaussian_risk` in the shift.
-
-    **Guarantee.** :math:`P(|C| > \epsilon) \le \gamma` at every shift up to the result
-    (exact law, increasing in the shift). The caller must ensure that the sensitivity
-    holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_risk_shift
-    >>> round(gaussian_risk_shift(1.0, gamma=0.05), 4)
-    0.4954
-    """
-    level = checks.check_epsilon(epsilon)
-    risk = checks.check_probability(gamma, "gamma")
-    if level == math.inf:
-        return level
-    start = _explicit_root(level, risk / 2)  # P(|C| > ε) <= 2 P(C > ε)
-    return _largest_shift(lambda a: gaussian_risk(level, a), risk, start)
-
-
-def gaussian_delta_epsilon(delta: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the least epsilon with which Gaussian noise is (epsilon, delta)-private.
-
-    Parameters
-    ----------
-    delta : float or array
-        Second privacy parameter, in (0, 1).
-    shift : float or array, broadcast against `delta`
-        L2 sensitivity over noise scale, in [0, inf]. Unitless.
-
-    Returns
-    -------
-    epsilon : float or array
-        Privacy level, in [0, inf]; 0 where `delta` is enough by itself. Rounded up. A
-        float if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `delta` is outside (0, 1), or `shift` outside [0, inf].
-
-    Notes
-    -----
-    The root of `gaussian_delta` in epsilon, for all shifts at once.
-
-    **Guarantee.** (epsilon, delta)-differential privacy, for any number of outputs;
-    `gaussian_delta` of the result is at most `delta`. The caller must ensure that the
-    sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_delta_epsilon
-    >>> round(gaussian_delta_epsilon(1e-5, shift=1.0), 4)
-    4.3772
-    """
-    target = checks.check_floats(delta, "delta", "(0, 1)")
-    a = checks.check_floats(shift, "shift", "[0, inf]")
-    with np.errstate(over="ignore"):  # here even P(C > ε), with room, is below δ
-        high = np.maximum(a * (a + 1.0 - ndtri(target)), 0.0)
-    low = np.zeros_like(high)
+    a = np.where(np.isinf(shift), 1.0, shift)
+    low, high = np.zeros_like(a), a.copy()
+    with np.errstate(over="ignore"):
+        while not bounded and np.any(short := profile(high, a) > delta):
+            high = np.where(short, 2 * high, high)
     for _ in range(70):  # bisection; `high` stays on the safe side
         middle = low / 2 + high / 2
-        safe = gaussian_delta(middle, a) <= target
+        safe = profile(middle, a) <= delta
         low, high = np.where(safe, low, middle), np.where(safe, middle, high)
-    return unwrap(np.where(gaussian_delta(0.0, a) <= target, 0.0, high))
+    level = np.where(profile(0.0, a) <= delta, 0.0, high)
+    return unwrap(np.where(np.isinf(shift), np.inf, level))
 
 
-def _explicit_root(epsilon: float, gamma: float) -> float:
-    """Return where P(C > epsilon) is gamma, up to rounding."""
-    z, root = float(ndtri(gamma)), math.sqrt(2) * math.sqrt(epsilon)
-    norm = math.hypot(z, root)  # a = z + √(z² + 2ε), from Φ(a/2 - ε/a) = γ
-    return z + norm if z > 0 else root * (root / (norm - z))
+def critical_scales(differences: _Floats, noise: _Floats, epsilon: float) -> _Floats:
+    r"""Return the least scales from which on the loss of each pair is in bounds.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_pairs, n_outputs)
+        For each pair of databases, what one answers minus what the other does. Finite.
+
+    noise : ndarray of shape (n_pairs, n_outputs)
+        For each pair, one vector of Laplace noise of scale 1.
+
+    epsilon : float
+        Target privacy level, > 0.
+
+    Returns
+    -------
+    critical_scales : ndarray of shape (n_pairs,)
+        :math:`b^* \ge 0`, in the unit of `differences`; 0 where both answer the same.
+
+    Notes
+    -----
+    A pair with difference v and noise E has at noise scale b = 1/s the loss
+    :math:`C(s) = \sum_j |E_j - s v_j| - |E_j|`, which is convex, straight between
+    kinks, and 0 at 0. It may fall below -epsilon before it rises above epsilon. The
+    critical scale is 1/s at the first of the two, the root of one equation: nothing is
+    searched.
+
+    **Guarantee** (:ref:`thm-critical-scale`). At every scale :math:`b \ge b^*` the loss
+    of a pair is within :math:`\pm\varepsilon`, and just below :math:`b^*` it is not.
+    This holds up to rounding, by about :math:`k \, 2^{-52} \, \|v\|_1 / b^*` of the
+    loss for k outputs, to either side. One sort and two cumulative sums, whose
+    temporaries take the memory of about ten arrays like the differences.
+
+    Examples
+    --------
+    >>> from skparisk.core.losses import critical_scales
+    >>> critical_scales(np.ones((2, 1)), np.array([[0.25], [-0.25]]), epsilon=0.5)
+    array([1., 2.])
+    """
+    loss = _PiecewiseLoss.of(differences, noise)
+    # C at each kink times u > 0. No division: exact for small whole numbers, and so
+    # are the ties, where C touches -epsilon without going below.
+    at_kinks = loss.slopes[:, :-1] * loss.sizes + loss.intercepts[:, :-1] * loss.shifts
+    real = loss.edges[:, 1:-1] < np.inf
+    with np.errstate(over="ignore"):
+        beyond = (np.abs(at_kinks) > epsilon * loss.shifts) & real
+    piece = np.where(beyond.any(axis=1), beyond.argmax(axis=1), real.sum(axis=1))
+
+    # slope s - sum 2 E = epsilon or -epsilon, whichever has the sign of the slope
+    slope, passed = loss.line(piece)
+    doubled = np.copysign(2, slope)[:, np.newaxis] * loss.sizes
+    rise = row_sums(np.where(passed, doubled, 0), start=epsilon)
+    left = np.take_along_axis(loss.edges, piece[:, np.newaxis], axis=1)[:, 0]
+    right = np.take_along_axis(loss.edges, piece[:, np.newaxis] + 1, axis=1)[:, 0]
+    with np.errstate(divide="ignore", over="ignore"):
+        scales = np.clip(np.abs(slope) / rise, 1 / right, 1 / left)
+        return np.ldexp(scales, loss.exponents)
 
 
-def _largest_shift(law: Callable[[float], float], target: float, start: float) -> float:
-    """Return the largest shift at which a law is at most the target, above start."""
-    unsafe = max(start, math.ulp(0.0))
-    while law(unsafe) <= target:
-        unsafe *= 2
-    return safe_root(lambda a: target - law(a), unsafe, safe=0.0, root=None)
+def peak_losses(differences: _Floats, noise: _Floats, scale: float) -> _Floats:
+    """Return the largest loss of each pair, at any scale from `scale` on.
+
+    The inverse of `critical_scales`: the least level whose critical scale is at most
+    `scale`, which is above 0. It never rises as `scale` grows, as the loss there may.
+
+    Examples
+    --------
+    >>> from skparisk.core.losses import peak_losses
+    >>> peak_losses(np.ones((2, 1)), np.array([[0.25], [-0.25]]), scale=2.0)
+    array([0.25, 0.5 ])
+    """
+    mantissa, exponent = math.frexp(scale)
+    loss = _PiecewiseLoss.of(differences, noise)
+    kinks = loss.edges[:, 1:-1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        end = np.ldexp(1 / mantissa, loss.exponents - exponent)
+        before = kinks < end[:, np.newaxis]
+        slope, passed = loss.line(before.sum(axis=1))
+        rise = np.ldexp(slope / mantissa, loss.exponents - exponent)
+        at_end = row_sums(np.where(passed, -2 * loss.sizes, 0), start=rise)
+        at_kinks = loss.slopes[:, :-1] * kinks + loss.intercepts[:, :-1]
+    # C is convex and C(0) = 0: |C| is largest at the end, or at a kink of a dip.
+    dips = np.max(-at_kinks, axis=1, where=before, initial=0)
+    return np.maximum(np.abs(at_end), dips)
+
+
+class _PiecewiseLoss(NamedTuple):
+    """The straight pieces of C of each pair; piece i is between edges i and i + 1.
+
+    Signs are flipped so that E >= 0, with u for v: term j is ``-s u``, and turns at
+    ``E / u`` into ``s u - 2 E`` if u > 0. All in the order of the kinks, those at
+    infinity last, and with s in units of ``2**-exponents``.
+    """
+
+    shifts: _Floats  # u, the largest of a row in [1, 2)
+    sizes: _Floats  # E
+    edges: _Floats  # 0, the n_outputs kinks, infinity
+    slopes: _Floats  # C(s) = slope s + intercept on each of n_outputs + 1 pieces
+    intercepts: _Floats
+    exponents: NDArray[np.int32]
+
+    def line(self, piece: NDArray[np.intp]) -> tuple[_Floats, NDArray[np.bool_]]:
+        """Return the accurate slope on one piece per pair, and what turned before."""
+        passed = np.arange(self.shifts.shape[1]) < piece[:, np.newaxis]
+        return row_sums(np.where(passed, self.shifts, -self.shifts)), passed
+
+    @classmethod
+    def of(cls, differences: _Floats, noise: _Floats) -> Self:
+        v, exponents = rescale(differences)
+        u, sizes = v * np.copysign(1, noise), np.abs(noise)
+        edges = np.zeros((len(u), u.shape[1] + 2))
+        edges[:, -1] = np.inf
+        with np.errstate(over="ignore"):
+            np.divide(np.where(u > 0, sizes, np.inf), np.abs(u), out=edges[:, 1:-1])
+        order = np.argsort(edges[:, 1:-1], axis=1)
+        edges[:, 1:-1] = np.take_along_axis(edges[:, 1:-1], order, axis=1)
+        u = np.take_along_axis(u, order, axis=1)
+        sizes = np.take_along_axis(sizes, order, axis=1)
+
+        slopes, intercepts = np.zeros((2, len(u), u.shape[1] + 1))
+        np.cumsum(np.maximum(u, 0), axis=1, out=slopes[:, 1:])
+        np.cumsum(np.where(u > 0, sizes, 0), axis=1, out=intercepts[:, 1:])
+        slopes *= 2
+        slopes -= u.sum(axis=1, keepdims=True)
+        intercepts *= -2
+        return cls(u, sizes, edges, slopes, intercepts, exponents)
+
+
+def rescale(v: _Floats) -> tuple[_Floats, NDArray[np.int32]]:
+    """Divide each row by a power of two: its largest size is then in [1, 2), or 0."""
+    exponents = np.frexp(np.abs(v).max(axis=1))[1] - 1
+    return v / np.ldexp(1.0, exponents)[:, np.newaxis], exponents
+
+
+def row_sums(terms: _Floats, start: _Floats | float = 0) -> _Floats:
+    """Return start plus the sum of each row, accurate also where terms cancel.
+
+    The leading digits are split off on a grid so coarse that sums on it are exact
+    (Rump, Ogita and Oishi 2008).
+    """
+    exponents = np.frexp(np.abs(terms).max(axis=1, keepdims=True))[1]
+    grid = np.ldexp(1.0, exponents + terms.shape[1].bit_length())
+    leading = (grid + terms) - grid
+    return (start + leading.sum(axis=1)) + (terms - leading).sum(axis=1)

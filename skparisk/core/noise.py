@@ -35,118 +35,63 @@ _SINGULAR = 2.0**20
 # time the rounding error shrinks by ten digits or so.
 _FAR = 2**20
 _REFINEMENTS = 2
-# Rows of the identity that are mapped together.
-_BLOCK = 256
 # Steps of the grid per sensitivity (or noise scale) and output, as a rule at least.
 _GRID_BITS = 32
 
 
-@dataclass(frozen=True)
-class IsotropicShape:
-    """The same noise for each output: the map is the identity."""
-
-    name: str = field(default="isotropic", init=False)
-
-    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values
-
-    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        return errors
-
-    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
-        return to_dyadic(values)
-
-    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values
-
-
 @dataclass(frozen=True, eq=False)
-class DiagonalShape:
-    """Noise of each output in proportion to a scale of its own.
+class NoiseShape:
+    """How much noise each direction gets: an invertible linear map.
 
     Parameters
     ----------
-    scales : ndarray of shape (n_outputs,)
-        Finite and above 0, in units of the outputs.
+    factor : array-like, default=1.0
+        The same noise for each output (1, "isotropic"); noise of each output in
+        proportion to a scale of its own, of shape (n_outputs,) ("diagonal"); or L, of
+        shape (n_outputs, n_outputs), for noise of covariance L L' times a number
+        ("whitened"). Invertible, in units of the outputs.
     """
 
-    scales: NDArray[np.float64]
-    name: str = field(default="diagonal", init=False)
-
-    def __post_init__(self) -> None:
-        scales = _frozen(self.scales)
-        if scales.ndim != 1 or not _has_inverses(scales):
-            raise ValueError(
-                "scales must be of shape (n_outputs,), of numbers above 0 that are, as "
-                f"their inverses, finite; got others, of shape {scales.shape}."
-            )
-        object.__setattr__(self, "scales", scales)
-
-    @property
-    def n_outputs(self) -> int:
-        """Outputs that it is for."""
-        return len(self.scales)
-
-    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values * (1 / self.scales)
-
-    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.whiten(errors)
-
-    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
-        numbers, exponent = to_dyadic(values)
-        weights, weights_exponent = to_dyadic(1 / self.scales)
-        return numbers * weights, exponent + weights_exponent
-
-    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values * self.scales
-
-
-@dataclass(frozen=True, eq=False)
-class WhitenedShape:
-    """Noise whose covariance is a matrix times a number.
-
-    Parameters
-    ----------
-    factor : ndarray of shape (n_outputs, n_outputs)
-        L: noise of covariance L L' times a number. Invertible, in units of the
-        outputs.
-    """
-
-    factor: NDArray[np.float64]
-    name: str = field(default="whitened", init=False)
+    factor: NDArray[np.float64] = field(default_factory=lambda: np.array(1.0))
     # What it is rounded to is the map: one and the same wherever it is used.
     _inverse: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        factor = _frozen(self.factor)
-        square = factor.ndim == 2 and len(factor) == factor.shape[1]
-        if not square or not np.isfinite(factor).all():
-            raise ValueError(
-                "factor must be of shape (n_outputs, n_outputs), of finite numbers; "
-                f"got another one, of shape {factor.shape}."
-            )
-        object.__setattr__(self, "factor", factor)
-        object.__setattr__(self, "_inverse", _frozen(_inverse(factor)))
+        # A copy that nobody changes after the noise was calibrated for it.
+        factor = np.array(self.factor, dtype=np.float64)
+        inverse = _inverse(factor)
+        for name, values in (("factor", factor), ("_inverse", inverse)):
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
 
     @property
-    def n_outputs(self) -> int:
-        """Outputs that it is for."""
-        return len(self.factor)
+    def name(self) -> str:
+        """What certificates call it."""
+        return ("isotropic", "diagonal", "whitened")[self.factor.ndim]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is NoiseShape and np.array_equal(self.factor, other.factor)
+
+    def __hash__(self) -> int:
+        return hash(self.factor.tobytes())
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values @ self._inverse.T
+        """Return rows of answers in coordinates in which all noise is the same."""
+        return np.asarray(_mapped(values, self._inverse))
 
     def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        return errors @ np.abs(self._inverse).T
+        """Return by how much these are off at most, if rows are by so much."""
+        return np.asarray(_mapped(errors, np.abs(self._inverse)))
 
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
+        """Return what `whiten` does, without rounding."""
         numbers, exponent = to_dyadic(values)
         weights, weights_exponent = to_dyadic(self._inverse)
-        return numbers @ weights.T, exponent + weights_exponent
+        return _mapped(numbers, weights), exponent + weights_exponent
 
     def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values @ self.factor.T
+        """Return rows of answers from these coordinates."""
+        return np.asarray(_mapped(values, self.factor))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,51 +111,44 @@ class Constant:
     values: NDArray[np.float64]
 
 
-NoiseShape: TypeAlias = IsotropicShape | DiagonalShape | WhitenedShape
-
-
 def check_shape(shape: NoiseShape, n_outputs: int) -> None:
     """Refuse what is no shape of these, or one for another number of outputs.
 
     Of another one it is not known that its map is what it says.
     """
-    kinds = (IsotropicShape, DiagonalShape, WhitenedShape)
-    if type(shape) not in kinds:
-        raise ValueError(
-            "noise_shape must be an IsotropicShape, a DiagonalShape or a "
-            f"WhitenedShape, got {shape!r}."
-        )
-    size = getattr(shape, "n_outputs", n_outputs)
-    if size != n_outputs:
+    if type(shape) is not NoiseShape:
+        raise ValueError(f"noise_shape must be a NoiseShape, got {shape!r}.")
+    if shape.factor.ndim and len(shape.factor) != n_outputs:
         raise ValueError(
             f"noise_shape must be for {n_outputs} outputs, as the query has, got one "
-            f"for {size}."
+            f"for {len(shape.factor)}."
         )
+
+
+def _mapped(rows: Any, weights: Any) -> Any:
+    return rows @ weights.T if np.ndim(weights) == 2 else rows * weights
 
 
 def _inverse(factor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the inverse of a matrix with rows in far units, or say it has none."""
-    units = np.abs(factor).max(axis=1, initial=0.0)
+    """Return the inverse of a map whose outputs may be in far units."""
+    inverse = np.array(np.nan)
     with np.errstate(all="ignore"):
-        unitless = factor / units[:, None]  # no overflow between far units
-        if np.isfinite(unitless).all() and np.linalg.cond(unitless) < _SINGULAR:
-            inverse = np.linalg.inv(unitless) / units
-            if np.isfinite(inverse).all():
-                return inverse
-    raise ValueError("factor must be invertible, without an overflow.")
-
-
-def _frozen(values: Any) -> NDArray[np.float64]:
-    """Return a copy that nobody changes after the noise was calibrated for it."""
-    copied = np.array(values, dtype=np.float64)
-    copied.flags.writeable = False
-    return copied
-
-
-def _has_inverses(scales: NDArray[np.float64]) -> bool:
-    with np.errstate(all="ignore"):
-        numbers = (scales > 0) & np.isfinite(scales) & np.isfinite(1 / scales)
-    return bool(numbers.all())
+        if factor.ndim == 2 and len(factor) == factor.shape[1]:
+            units = np.abs(factor).max(axis=1, initial=0.0)
+            unitless = factor / units[:, None]  # no overflow between far units
+            if np.isfinite(unitless).all() and np.linalg.cond(unitless) < _SINGULAR:
+                inverse = np.linalg.inv(unitless) / units
+        elif factor.ndim == 1 and (np.isfinite(factor) & (factor > 0)).all():
+            inverse = 1 / factor
+        elif factor.ndim == 0 and factor == 1:
+            inverse = factor.copy()
+    if np.isfinite(inverse).all():
+        return inverse
+    raise ValueError(
+        "factor must be 1, of shape (n_outputs,) with numbers above 0, or of shape "
+        "(n_outputs, n_outputs) and invertible, all finite as are those of the inverse;"
+        f" got another one, of shape {factor.shape}."
+    )
 
 
 def to_dyadic(values: Any) -> Dyadic:
@@ -242,7 +180,7 @@ def to_dyadic(values: Any) -> Dyadic:
     return whole << (exponents - least).astype(object), least
 
 
-_ISOTROPIC = IsotropicShape()
+_ISOTROPIC = NoiseShape()
 
 
 class OnGrid:
@@ -282,7 +220,7 @@ class AdditiveNoise(OnGrid):
     n_outputs : int, default=1
         Number of values that are released together, >= 1.
 
-    shape : NoiseShape, default=IsotropicShape()
+    shape : NoiseShape, default=NoiseShape()
         How much noise each direction gets.
 
     constant : Constant, default=None
@@ -386,11 +324,6 @@ class AdditiveNoise(OnGrid):
             )
         return noise
 
-    @property
-    def is_uncorrelated(self) -> bool:
-        """Whether the noise of each output is drawn by itself."""
-        return isinstance(self.shape, IsotropicShape | DiagonalShape)
-
     def deviations(self) -> NDArray[np.float64]:
         """Return the standard deviation of the noise of each output.
 
@@ -399,17 +332,12 @@ class AdditiveNoise(OnGrid):
         deviations : ndarray of shape (n_outputs,)
             In units of the outputs.
         """
-        size, shape = self.n_outputs, self.shape
-        unit = self.noise_scale * self.law.deviation
+        factor = self.shape.factor
         with np.errstate(over="ignore"):
-            if self.is_uncorrelated:
-                found = np.asarray(shape.color(np.full((1, size), unit)))[0].copy()
-            else:
-                squares = np.zeros(size)
-                for start in range(0, size, _BLOCK):
-                    rows = np.eye(min(_BLOCK, size - start), size, start)
-                    squares += (shape.color(rows) ** 2).sum(axis=0)
-                found = unit * np.sqrt(squares)
+            if factor.ndim == 2:
+                factor = np.sqrt((factor**2).sum(axis=1))
+            found = self.noise_scale * self.law.deviation * factor
+        found = np.broadcast_to(found, self.n_outputs).copy()
         if self.constant is not None:
             found[self.constant.outputs] = 0.0
         return found
@@ -426,7 +354,6 @@ class AdditiveNoise(OnGrid):
         with np.errstate(over="ignore"):
             factor = self.shape.color(units * np.eye(self.n_outputs))
             if self.constant is not None:
-                factor = factor.copy()
                 factor[:, self.constant.outputs] = 0.0
             return np.asarray(factor.T @ factor)
 
@@ -482,8 +409,6 @@ class AdditiveNoise(OnGrid):
         """
         with np.errstate(all="ignore"):  # a warning would depend on the answer
             released = self.shape.color(self._to_floats(noisy, self.exponent))
-            if isinstance(self.shape, IsotropicShape):
-                return released
             far = (np.abs(noisy) > _FAR * self.steps).any(axis=1)
             rows = np.flatnonzero(far & np.isfinite(released).all(axis=1))
             for _ in range(_REFINEMENTS if rows.size else 0):

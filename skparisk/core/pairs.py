@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption, Leak, Population
 from skparisk.core.laws import Law, row_norms
-from skparisk.core.noise import Constant, IsotropicShape, NoiseShape
+from skparisk.core.noise import Constant, NoiseShape
 from skparisk.core.rounding import with_grid
 
 _Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class LargestMove:
         """Return the most in the coordinates of the noise, in a norm."""
         outputs, l2, n_outputs = self.outputs, self.l2, len(self.outputs)
         l1 = self.l1
-        if type(shape) is not IsotropicShape:
+        if shape.name != "isotropic":
             if n_outputs > _MOST_OUTPUTS:
                 return math.inf
             # Row i of the map says where output i of the noise comes from.
@@ -275,7 +275,7 @@ def norms_of_pairs(
         some = np.flatnonzero(answered[rows]) + rows.start
         norms[some] = row_norms(shape.whiten(pairs.differences[some]), law.norm)
         # In units of the answer, what they are off by has been added to each already.
-        if pairs.errors is not None and type(shape) is not IsotropicShape:
+        if pairs.errors is not None and shape.name != "isotropic":
             off = shape.whiten_errors(pairs.errors[some])
             norms[some] += row_norms(off, law.norm)
     return norms

@@ -101,8 +101,6 @@ MOST_STEPS = 2**52
 
 # Share of the privacy level that pays for the grid.
 GRID_SHARE = 2.0**-20
-# Gaussian draws beyond so many standard deviations count as exceeding any level.
-FARTHEST_DRAW = 64.0
 
 
 def below(epsilon: float) -> float:
@@ -115,34 +113,23 @@ def with_grid(losses: NDArray[np.float64], epsilon: float) -> NDArray[np.float64
     return losses + 2 * GRID_SHARE * np.maximum(losses, epsilon)
 
 
-def laplace_steps(epsilon: float, n_outputs: int) -> int:
-    """Return the steps at which the grid costs Laplace noise its share at the most.
+def grid_steps(epsilon: float, reach: float, shift: float) -> int:
+    """Return the steps of the grid at which it costs its share of the level at most.
 
-    Discrete and continuous noise can be coupled within a step of the grid, and the
-    shift of each output is rounded within a step: 3 steps of the loss's slope. A
-    quarter of the share is left for the rounding of what is computed before.
+    Rounding lengthens a distance by at most `reach` steps, and the loss of two answers
+    so many scales apart moves by at most that over the steps, or by 8 if that is more,
+    where the noise moves within a step at both ends; see `Law.on_grid`.
     """
-    return _checked(4 * n_outputs / GRID_SHARE / epsilon, epsilon)
-
-
-def gaussian_steps(epsilon: float, n_outputs: int, shift: float) -> int:
-    """Return the steps for the exact law of the loss of Gaussian noise.
-
-    The loss at a whole shift of l2 norm a moves by at most sqrt(k) a / steps where
-    the noise moves within a step; and rounding lengthens a by at most sqrt(k) / steps.
-    """
-    finest = max(shift / epsilon, 1 / shift)
-    return _checked(math.sqrt(n_outputs) * finest / GRID_SHARE, epsilon)
-
-
-def drawn_gaussian_steps(epsilon: float, n_outputs: int) -> int:
-    """Return the steps for one draw of Gaussian noise, none beyond `FARTHEST_DRAW`.
-
-    As the loss is within epsilon the shift is at most 128 sqrt(k) + sqrt(2 epsilon),
-    and rounding of noise and shift moves the loss by 64 k + 2 sqrt(k) shift + 3 k / 2
-    over the steps, at most (323 k + epsilon) over the steps.
-    """
-    return _checked((400 * n_outputs + 2 * epsilon) / GRID_SHARE / epsilon, epsilon)
+    finest = max((max(shift, 8.0) + 1) / epsilon, 1 / shift if shift else math.inf)
+    steps = reach * finest / GRID_SHARE
+    if not steps <= MOST_STEPS / 2:
+        least = epsilon * steps / (MOST_STEPS / 2)
+        wanted = f"at least {least:.3g}" if math.isfinite(least) else "larger"
+        raise ValueError(
+            f"epsilon must be {wanted} for this many outputs with noise on a grid, "
+            f"got {epsilon!r}."
+        )
+    return max(USUAL_STEPS, math.ceil(steps))
 
 
 def advantage_steps(advantage: float, n_outputs: int, n_pairs: int) -> int:
@@ -161,14 +148,3 @@ def advantage_steps(advantage: float, n_outputs: int, n_pairs: int) -> int:
             f"n_pairs={n_pairs}."
         )
     return max(USUAL_STEPS, steps)
-
-
-def _checked(steps: float, epsilon: float) -> int:
-    if not steps <= MOST_STEPS / 2:
-        least = epsilon * steps / (MOST_STEPS / 2)
-        wanted = f"at least {least:.3g}" if math.isfinite(least) else "larger"
-        raise ValueError(
-            f"epsilon must be {wanted} for this many outputs with noise on a grid, "
-            f"got {epsilon!r}."
-        )
-    return max(USUAL_STEPS, math.ceil(steps))

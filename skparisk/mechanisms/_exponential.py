@@ -16,7 +16,7 @@ from skparisk.core.exact import (
     sample_bernoulli_decay,
     sample_uniform_integers,
 )
-from skparisk.core.laws import LAWS, Law, UnitNoise
+from skparisk.core.laws import LAWS, Law
 from skparisk.core.noise import AdditiveNoise, OnGrid, round_to_grid, to_dyadic
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN
@@ -337,18 +337,15 @@ class Exponential(Law):
     name: ClassVar[str] = "exponential"
     norm: ClassVar[float] = math.inf
     deviation: ClassVar[float] = math.nan
-    chooses: ClassVar[bool] = True
 
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         raise TypeError("Exponential chooses a candidate, and adds no noise.")
 
-    def choice(self, scale: float, steps: int) -> ExponentialChoice:
+    @staticmethod
+    def chooses(scale: float, steps: int) -> ExponentialChoice:
         if not scale:
             return ExponentialChoice(0, 0)
         return ExponentialChoice.at_least(scale, least_steps=steps)
-
-    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        return super().unit_noise(epsilon, delta, 1)
 
 
 LAWS["exponential"] = Exponential

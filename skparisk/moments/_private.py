@@ -567,7 +567,7 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         if self.sampler_ is not None:
             noise = self.sampler_.mechanism_
             assert isinstance(noise, AdditiveNoise)  # a law that chooses is refused
-            if noise.is_uncorrelated:
+            if noise.shape.name != "whitened":
                 return noise.deviations() ** 2
             return noise.covariance()
         law = as_law(source.law if isinstance(source, KnownSensitivity) else "laplace")

@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_choice
-from skparisk.core.noise import (
-    DiagonalShape,
-    IsotropicShape,
-    NoiseShape,
-    WhitenedShape,
-)
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.queries._weights import shrunk_moments
 
@@ -125,16 +120,16 @@ def fit_noise_shape(
     >>> import numpy as np
     >>> from skparisk.sensitivity import fit_noise_shape
     >>> differences = np.random.default_rng(0).normal(scale=[1, 10], size=(500, 2))
-    >>> fit_noise_shape("diagonal", differences).scales.round()
+    >>> fit_noise_shape("diagonal", differences).factor.round()
     array([ 1., 10.])
     """
     check_choice(name, "noise_shape", NOISE_SHAPES)
     if name == "isotropic":
-        return IsotropicShape()
+        return NoiseShape()
     sizes = root_mean_squares(differences, errors)
     moves = sizes > 0
     if not moves.any():
-        return DiagonalShape(np.ones(len(moves)))
+        return NoiseShape(np.ones(len(moves)))
     # What has no scale gets one of the size of the others'.
     usual = np.median(sizes[moves])
     scales = np.full(len(moves), usual)
@@ -144,7 +139,7 @@ def fit_noise_shape(
     )
     scales = np.minimum(scales, _LARGEST_SCALE)
     if name == "diagonal" or len(differences) < len(scales):
-        return DiagonalShape(scales)
+        return NoiseShape(scales)
     chosen = np.ix_(moves, moves)
     standard = differences[:, moves] / scales[moves]
     # What is added to second moments of outputs whose scale is above their own size.
@@ -160,7 +155,7 @@ def fit_noise_shape(
     # singular values of the others.
     factor = np.eye(len(scales))
     factor[chosen] = part / np.median(np.linalg.norm(part, axis=1))
-    return WhitenedShape(scales[:, None] * factor)
+    return NoiseShape(scales[:, None] * factor)
 
 
 def _least_cost(

@@ -22,7 +22,7 @@ from skparisk._simulated import is_simulated
 from skparisk.core.calibrate import Noise
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Evidence, Leak
-from skparisk.core.noise import AdditiveNoise, IsotropicShape
+from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
 from skparisk.core.release import Plan, hide_values, release
 from skparisk.core.sealed import PublicForm, Records, Sealed, seal
@@ -102,7 +102,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
         pairs = self._kept_pairs()
         pairs = pairs.take(slice(self._evidence.n_shape_pairs or 0, None))
-        shape = getattr(self.mechanism_, "shape", IsotropicShape())
+        shape = getattr(self.mechanism_, "shape", NoiseShape())
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)
 

@@ -36,10 +36,7 @@ from skparisk.core.claim import Assumption, Certificate, Scope
 from skparisk.core.laws import Law, as_law, row_norms
 from skparisk.core.noise import (
     AdditiveNoise,
-    DiagonalShape,
-    IsotropicShape,
     NoiseShape,
-    WhitenedShape,
 )
 from skparisk.core.pairs import SampledPairs
 from skparisk.sensitivity._noise_shape import NOISE_SHAPES, fit_noise_shape
@@ -283,7 +280,7 @@ def _learn_shape(pairs: SampledPairs, terms: Terms) -> NoiseShape:
     """Return the shape of the noise, from pairs that calibrate nothing."""
     answered = np.flatnonzero(pairs.answered)
     if answered.size < 2:  # more are missing than a risk allows, if that is not near 1
-        return DiagonalShape(np.ones(pairs.n_outputs))
+        return NoiseShape(np.ones(pairs.n_outputs))
     differences, floor = pairs.differences[answered], pairs.floor(answered)
     name = str(terms.shape)
     if name == "auto":
@@ -457,7 +454,7 @@ def settle(terms: Terms, n_outputs: int) -> Terms:
 
 def as_shape(shape: Any) -> str | NoiseShape:
     """Return the name of a shape that is learned from pairs, or one that is given."""
-    if isinstance(shape, IsotropicShape | DiagonalShape | WhitenedShape):
+    if isinstance(shape, NoiseShape):
         return shape
     return check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
 
