@@ -3,14 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
 from sklearn.cluster import KMeans
-from sklearn.covariance import EmpiricalCovariance
-from sklearn.datasets import load_wine
-from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.decomposition import PCA
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import Lasso, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from wrapped import (
@@ -27,15 +24,12 @@ from wrapped import (
     private,
 )
 
-from skparisk import SensitivitySampler
 from skparisk.queries import AttributeReader
 from skparisk.reference import SchemaReference, TableReference
-from skparisk.wrappers import _estimator as _ranges
-from skparisk.wrappers._estimator import Ranges, find_ranges
+from skparisk.wrappers._estimator import find_ranges
 from skparisk.wrappers._public_records import PublicRecords
 
 LOW, HIGH = X_PUBLIC.min(axis=0), X_PUBLIC.max(axis=0)
-WIDTH = HIGH - LOW
 NOISY = {"epsilon": 1e-4}
 
 
@@ -44,82 +38,60 @@ def ranges_of(estimator, names, X_reference=X_PUBLIC, y_reference=None):
     if not isinstance(table, SchemaReference | TableReference):
         table = TableReference(table, y_reference)
     public = PublicRecords.draw(estimator, table, 80, np.random.SeedSequence(0), None)
-    fits = list(public.fits(estimator))
-    return find_ranges(estimator, public, AttributeReader(names), fits)
+    reader = AttributeReader(names)
+    return find_ranges(
+        estimator, public, [reader(fitted) for fitted in public.fits(estimator)]
+    )
 
 
 @pytest.mark.parametrize(
-    ("estimator", "places", "means"),
+    ("estimator", "places"),
     [
-        (KMeans(3, random_state=0), ["cluster_centers_"], True),
-        (StandardScaler(), ["mean_"], True),
-        (MinMaxScaler(), ["data_min_", "data_max_"], False),
-        (RobustScaler(), ["center_"], None),
+        (KMeans(3, random_state=0), ["cluster_centers_"]),
+        (StandardScaler(), ["mean_"]),
+        (MinMaxScaler(), ["data_max_", "data_min_"]),
+        (RobustScaler(), ["center_"]),
+        (PCA(2), ["mean_"]),
     ],
     ids=repr,
 )
-def test_locations_are_in_the_range_of_columns(estimator, places, means):
+def test_locations_are_in_the_range_of_columns(estimator, places):
     found = ranges_of(estimator, tuple(places))
-    assert list(found.bounds) == places
-    for low, high in found.bounds.values():
+    assert list(found) == places
+    for low, high in found.values():
         np.testing.assert_array_equal([low, high], [LOW, HIGH])
-    if means is not None:
-        assert (found.means == tuple(places)) == means
 
 
-def test_variances_deviations_and_covariances_are_within_the_bound_of_popoviciu():
-    low, high = ranges_of(StandardScaler(), ("var_",)).bounds["var_"]
-    np.testing.assert_allclose([low, high], [np.zeros(4), WIDTH**2 / 4])
-    low, high = ranges_of(StandardScaler(), ("scale_",)).bounds["scale_"]
-    np.testing.assert_allclose([low, high], [np.zeros(4), WIDTH])
-    found = ranges_of(EmpiricalCovariance(), ("covariance_",))
-    low, high = found.bounds["covariance_"]
-    np.testing.assert_allclose(high, np.outer(WIDTH, WIDTH) / 4)
-    np.testing.assert_allclose(low, np.diag(np.diag(high)) - high)
+class Own(StandardScaler):
+    """An estimator whose mean_ may be anything."""
 
 
 @pytest.mark.parametrize(
     ("estimator", "names", "table"),
     [
         (Ridge(), ("coef_", "intercept_"), TableReference(X_PUBLIC, Y_PUBLIC)),
-        (Lasso(9.0), ("coef_",), TableReference(X_PUBLIC, Y_PUBLIC)),  # zeros
         (PCA(4), ("components_", "explained_variance_"), X_PUBLIC),
-        (FactorAnalysis(1), ("components_",), X_PUBLIC),
         (StandardScaler(), ("mean_",), TableReference(X_PUBLIC, sampling="split")),
         (StandardScaler(), ("n_samples_seen_",), X_PUBLIC),
+        (Own(), ("mean_",), X_PUBLIC),
     ],
     ids=repr,
 )
 def test_what_may_be_anything_has_no_range(estimator, names, table):
-    found = ranges_of(estimator, names, table)
-    assert (found.bounds, found.shares, found.means) == ({}, (), ())
+    assert ranges_of(estimator, names, table) == {}
 
 
 def test_declared_ranges_are_taken_as_they_are_declared():
     schema = SchemaReference([(0.0, 9.0)] * 4)
-    found = ranges_of(StandardScaler(), ("mean_", "var_"), schema)
-    np.testing.assert_array_equal(found.bounds["mean_"], [[0.0] * 4, [9.0] * 4])
-    np.testing.assert_array_equal(found.bounds["var_"][1], [20.25] * 4)
-    assert found.means == ()  # simulated records say nothing of who there is
-
-
-def test_noise_leaves_centers_among_the_public_records():
-    model = fit_public(private(KMeans(3, n_init=1), **NOISY))
-    for center in model.estimator_.cluster_centers_:
-        # An oracle: a linear program finds the shares of the records.
-        mixed = linprog(
-            np.zeros(len(X_PUBLIC)),
-            A_eq=np.vstack([X_PUBLIC.T, np.ones(len(X_PUBLIC))]),
-            b_eq=np.append(center, 1.0),
-        )
-        assert mixed.success
+    found = ranges_of(StandardScaler(), ("mean_",), schema)
+    np.testing.assert_array_equal(found["mean_"], [[0.0] * 4, [9.0] * 4])
 
 
 def test_noise_leaves_variances_and_shares_in_their_range():
     reference = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
     model = private(GaussianNB(), **NOISY).fit(X, LABELS, **reference).estimator_
     assert ((model.theta_ >= LOW) & (model.theta_ <= HIGH)).all()
-    assert ((model.var_ >= 0) & (model.var_ <= WIDTH**2 / 4 + 1e-9)).all()
+    assert (model.var_ > 0).all()
     assert ((model.class_prior_ >= 0) & (model.class_prior_ <= 1)).all()
     assert model.class_prior_.sum() == pytest.approx(1)
 
@@ -166,71 +138,12 @@ def test_predictions_are_in_the_range_of_public_targets():
     assert np.abs(two.predict(POINTS)[:, 0]).max() <= np.abs(Y_PUBLIC).max()
 
 
-def test_an_estimator_that_refuses_moved_records_has_no_range():
-    class Strict(StandardScaler):
-        def fit(self, X, y=None):
-            if np.max(X) > HIGH.max():
-                raise ValueError("too large")
-            return super().fit(X, y)
-
-    assert ranges_of(Strict(), ("mean_",)).bounds == {}
-
-
-def test_what_is_not_there_or_no_number_has_no_range():
-    assert ranges_of(StandardScaler(), ("other_",)).bounds == {}
+def test_a_table_with_texts_has_no_ranges_of_columns():
     texts = TableReference(pd.DataFrame({"a": ["x", "y"] * 80}), Y_PUBLIC)
-    assert ranges_of(DummyRegressor(), ("constant_",), texts).bounds == {}
+    assert ranges_of(DummyRegressor(), ("constant_",), texts) == {}
 
 
 def test_a_known_sensitivity_clips_to_the_reference_as_well():
     model = private(StandardScaler(), sensitivity=1e6).fit(X, X_reference=X_PUBLIC)
     assert (model.estimator_.mean_ >= LOW).all()
     assert (model.estimator_.mean_ <= HIGH).all()
-
-
-def test_little_noise_leaves_means_where_they_are():
-    """A hull of few records may be further from the truth than the release."""
-    ranges = Ranges({}, means=("mean_",))
-    far = {"mean_": HIGH + 1}
-    kept = ranges.bring_among(far, X_PUBLIC, {"mean_": np.full(4, 1e-3)})
-    np.testing.assert_array_equal(kept["mean_"], far["mean_"])
-    moved = ranges.bring_among(far, X_PUBLIC, {"mean_": np.full(4, 9.0)})
-    assert (moved["mean_"] < HIGH).all()
-    inside = {"mean_": X_PUBLIC.mean(axis=0)}
-    same = ranges.bring_among(inside, X_PUBLIC, {"mean_": np.full(4, 9.0)})
-    np.testing.assert_array_equal(same["mean_"], inside["mean_"])
-
-
-@pytest.mark.parametrize("error", [RuntimeError, np.linalg.LinAlgError])
-def test_what_was_released_is_not_lost_where_the_hull_is_not_found(error, monkeypatch):
-    def fail(*args):
-        raise error("no convergence")
-
-    monkeypatch.setattr(_ranges, "nnls", fail)
-    ranges = Ranges({}, means=("mean_",))
-    kept = ranges.bring_among({"mean_": HIGH}, X_PUBLIC, {"mean_": np.full(4, 9.0)})
-    np.testing.assert_array_equal(kept["mean_"], HIGH)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scaled", [True, False])
-def test_noisy_centers_of_wine_are_of_use(scaled):
-    """Against a single center, which says nothing, over five splits."""
-    records = load_wine().data
-    shares = []
-    for seed in range(5):
-        rows = np.random.default_rng(seed).permutation(len(records))
-        parts = [records[some] for some in np.split(rows, [60, 119])]
-        if scaled:
-            scaler = StandardScaler().fit(parts[0])
-            parts = [scaler.transform(part) for part in parts]
-        public, own, test = parts
-        shaped = SensitivitySampler(n_pairs=100, noise_shape="whitened")
-        model = private(KMeans(3, n_init=1), gamma=0.05, sensitivity=shaped)
-        centers = model.fit(own, X_reference=public).estimator_.cluster_centers_
-
-        def inertia(centers, test=test):
-            return ((test[:, None] - centers) ** 2).sum(axis=2).min(axis=1).sum()
-
-        shares.append(inertia(centers) / inertia(own.mean(axis=0)[None]))
-    assert np.median(shares) < 1.75

@@ -34,9 +34,7 @@ def test_terms_are_those_of_the_target():
     assert not terms.averages
     terms = terms_of(4000, **BOTH)
     assert (terms.averages, terms.risk) == (True, 0.001)
-    with pytest.raises(
-        ValueError, match="must be 'exchangeable' with an adv"
-    ):
+    with pytest.raises(ValueError, match="must be 'exchangeable' with an adv"):
         terms_of(4000, **BOTH, rule="pac")
     both = BOTH | {"law": "laplace"}
     assert not terms_of(4000, **both).averages
