@@ -20,6 +20,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from _drawn import drawn_from
 from _splits import Cell, Split, make_split
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
@@ -28,7 +29,6 @@ from scipy.optimize import brentq
 from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.core import Gaussian, NoiseShape
 from skparisk.queries import RidgeQuery
-from skparisk.reference import TableReference
 from skparisk.sensitivity import fit_noise_shape, sample_differences
 
 EPSILON, GAMMA = 1.0, 0.05
@@ -47,7 +47,7 @@ def real_pairs(split: Split, penalty: float) -> Floats:
     y = np.concatenate([split.y, split.y_test])
     return sample_differences(
         RidgeQuery(penalty),
-        TableReference(X, y, sampling="subsample"),
+        drawn_from(X, y, replace=False),
         n_pairs=N_PAIRS,
         n_records=len(split.X),
         n_features=X.shape[1],

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from _drawn import drawn_from
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
@@ -240,7 +241,7 @@ def measure(
     X, y = clipped(people, pool, reference)
     real = sample_differences(
         sampler.query_,
-        TableReference(X, y, sampling="subsample"),
+        drawn_from(X, y, replace=False),
         n_pairs=N_REAL_PAIRS,
         n_records=sampler.n_records_,
         n_features=X.shape[1],

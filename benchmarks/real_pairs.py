@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from _drawn import drawn_from
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
@@ -49,7 +50,7 @@ from skparisk import (
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import LogisticRegressionQuery, Query, RidgeQuery
-from skparisk.reference import CallableReference, Reference, TableReference
+from skparisk.reference import Reference, TableReference
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import sample_differences
 
@@ -206,16 +207,6 @@ PROBLEMS = {
         census_frame, PIPELINE, 300, (60, 100, 200), n_pairs=99, n_real_pairs=150
     ),
 }
-
-
-def drawn_from(X: Any, y: Any, *, replace: bool) -> CallableReference:
-    """Return records of a table, all drawn alike, with or without replacement."""
-
-    def draw(n_records: int, rng: np.random.Generator) -> Any:
-        rows = rng.choice(len(y), n_records, replace=replace)
-        return take_rows(X, rows), y[rows]
-
-    return CallableReference(draw)
 
 
 def calibrated(

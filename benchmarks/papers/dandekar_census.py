@@ -29,7 +29,7 @@ from skparisk.papers import (
     sample_confidence,
 )
 from skparisk.queries import RidgeQuery
-from skparisk.reference import TableReference
+from skparisk.reference import CallableReference, TableReference
 
 from ._study import DANDEKAR, Line, Picture, Study
 
@@ -86,12 +86,16 @@ def load(seed: int = 0) -> Census:
 
 def sample(census: Census, n_pairs: int, *, private: bool, **parameters: Any) -> Any:
     """Return a sampler; with private records as the paper has it, else public ones."""
-    rows = (census.X, census.y) if private else (census.X_public, census.y_public)
-    sampling = "bootstrap" if private else "leave-out"
+
+    def bootstrapped(n_records: int, rng: np.random.Generator) -> Any:
+        rows = rng.integers(len(census.X), size=n_records)
+        return census.X[rows], census.y[rows]
+
+    public = TableReference(census.X_public, census.y_public)
     defaults = {"noise_shape": "isotropic", "gamma": RISK, "epsilon": EPSILON}
     sampler = SensitivitySampler(
         census.query,
-        reference=TableReference(*rows, sampling=sampling),
+        reference=CallableReference(bootstrapped) if private else public,
         n_records=len(census.X),
         n_pairs=n_pairs,
         random_state=0,
