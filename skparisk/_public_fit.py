@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._simulated import is_simulated
+from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, units_of, weigh
 from skparisk.core.checks import IncompatibleError, UtilityWarning, warn_caller
@@ -26,7 +27,6 @@ from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._noise_shape import sampling_moments
-from skparisk.sensitivity._workers import one_thread
 
 Floats = NDArray[np.float64]
 # Score of the model that an answer makes, on records and targets as queries have them.
