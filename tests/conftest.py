@@ -26,7 +26,8 @@ settings.load_profile("repeatable")
 @pytest.fixture
 def at_once(monkeypatch):
     """Give workers what is left after two parts, however soon it would be done here."""
-    monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", -np.inf)
+    for name in ("_START_UP", "_HAND_OVER"):
+        monkeypatch.setattr(f"skparisk.sensitivity._parallel.{name}", -np.inf)
 
 
 @pytest.fixture

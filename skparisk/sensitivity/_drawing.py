@@ -97,7 +97,7 @@ class Draw(PairSpec):
         `schema` is that of the records that the query will be asked about, which may be
         private: it is compared, and nothing is kept of it.
         """
-        self.check()
+        self.check()  # before the query is asked
         asked, database = self._ask_twice(private)
         pairs = self.sample(schema, self.seeds.pairs, private=private, **how)
         seed = int.from_bytes(self.seeds.noise, "little")

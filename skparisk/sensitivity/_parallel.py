@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from operator import itemgetter
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,8 +39,9 @@ from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Schema
 
-# Seconds that new workers take until they have imported what they need.
-_START_UP = 2.0
+# Seconds that new workers take until they have imported what they need, and those that
+# wait for work, of which joblib ends those that waited for 300 s.
+_START_UP, _HAND_OVER, _WAITING = 2.0, 0.25, 240.0
 # Least seconds of a task; and as a multiple of what it takes to draw a block and to
 # prepare its pool, which each task does anew.
 _TASK, _WORTH_PREPARING = 0.3, 20
@@ -52,6 +53,9 @@ _NAN = (
     "X_reference or y_reference, are beyond 1e150: give all in other units"
 )
 _HIDDEN = "it is not shown because it may reveal something about the private data"
+
+# When workers of each backend had last done their work.
+_last_used: dict[type, float] = {}
 
 # The number of the first database, and differences of it and those that follow.
 _Answers: TypeAlias = tuple[int, PairDifferences]
@@ -118,12 +122,9 @@ def sample_differences(
     (3, 1)
     """
     check_n_jobs(n_jobs)
-    check_at_least(n_pairs, "n_pairs", 1)
-    check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
     spec = PairSpec(
         query, reference, n_pairs, neighbors_per_database, n_records, relation
     )
-    spec.check()
     entropy = check_random_state(random_state, "random_state").bytes(16)
     schema = Schema.of_width(n_features)
     return spec.sample(schema, entropy, n_jobs=n_jobs, verbose=verbose).differences
@@ -151,8 +152,10 @@ class PairSpec:
         return "given" if self.query.any_table else "numbers"
 
     def check(self) -> None:
-        """Raise ValueError for another relation, or if there are too many neighbors."""
-        check_relation(self.relation)
+        """Raise ValueError unless there are such pairs."""
+        least = 2 if check_relation(self.relation) == "add-remove" else 1
+        check_at_least(self.n_pairs, "n_pairs", 1)
+        check_at_least(self.n_records, "n_records", least)
         name, given = "neighbors_per_database", self.n_neighbors
         check_at_least(given, name, 1)
         if self.n_pairs % given:
@@ -189,6 +192,7 @@ class PairSpec:
         `schema` is that of the records that the query will be asked about. `watched` is
         what progress shows. Where the reference is private, nothing about it is shown.
         """
+        self.check()
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
         source_seed, pairs_seed = root.spawn(2)
         source = bind_pairs(
@@ -258,6 +262,7 @@ class _Task:
 
         If those of a block are answered together, it is with the first of them.
         """
+        _keep_memory()
         quietly = silenced if self._private else nullcontext
         pool, each = None, math.inf
         while first < last:
@@ -302,15 +307,17 @@ class _Task:
 
 def _answer(task: _Task, n_jobs: int | None) -> Generator[_Answers]:
     """Yield answers in any order: first here, and of workers where they are faster."""
-    n_workers, overhead = effective_n_jobs(n_jobs), 0.0
-    n_databases = task.n_databases
+    n_workers, (backend, _) = effective_n_jobs(n_jobs), get_active_backend()
+    n_databases, overhead = task.n_databases, 0.0
+    waiting = monotonic() - _last_used.get(type(backend), -math.inf) < _WAITING
+    start_up = _HAND_OVER if waiting else _START_UP
     for chunk in task.answer(0, n_databases):
         yield chunk.first, chunk.differences
         overhead, n_left = max(overhead, chunk.opening), n_databases - chunk.last
         seconds = n_left * (chunk.each + chunk.opening / task.size)
         saved = seconds * (1 - 1 / n_workers)
         # The first of them also took what has to be done once, such as imports.
-        if chunk.first and n_left and saved > _START_UP + overhead:
+        if chunk.first and n_left and saved > start_up + overhead:
             break
     else:
         return
@@ -319,12 +326,12 @@ def _answer(task: _Task, n_jobs: int | None) -> Generator[_Answers]:
     size = math.ceil(n_left / (rounds * n_workers))
     if not chunk.divisible:
         size = math.ceil(size / task.size) * task.size
-    backend, _ = get_active_backend()
     # Large arrays are mapped by processes of this machine. Each worker of Dask is sent
     # the task before: with one that is lost, it would be gone if no other had it.
     client = getattr(backend, "client", None)
     sent = client.scatter(task, broadcast=True, hash=False) if client else task
     as_they_come = backend.supports_return_generator
+    _last_used.pop(type(backend), None)  # workers are ended where this is left
     parallel = Parallel(
         n_jobs, return_as="generator_unordered" if as_they_come else "list"
     )
@@ -333,6 +340,7 @@ def _answer(task: _Task, n_jobs: int | None) -> Generator[_Answers]:
         for start in range(chunk.last, n_databases, size)
     ):
         yield from answers
+    _last_used[type(backend)] = monotonic()
 
 
 def _answer_there(sent: Any, first: int, last: int) -> list[_Answers]:
@@ -340,6 +348,16 @@ def _answer_there(sent: Any, first: int, last: int) -> list[_Answers]:
     task = sent if isinstance(sent, _Task) else sent.result()
     with one_thread():
         return [(chunk.first, chunk.differences) for chunk in task.answer(first, last)]
+
+
+@cache
+def _keep_memory() -> None:
+    """Let the memory of arrays that are gone be used again, once for a process.
+
+    glibc gives that of the larger ones back to the system, and each new one takes a
+    quarter more time for it, until it has seen that arrays of up to 32 MiB come and go.
+    """
+    np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
 def _without_nan(found: PairDifferences) -> PairDifferences:
