@@ -424,16 +424,16 @@ def test_auto_draws_few_databases():
     [
         ({"calibration": "pac"}, "neighbors_per_database must be 1 unless"),
         ({"n_pairs": 1001}, "multiple of neighbors_per_database=4"),
-        ({"n_records": 3}, "at most n_records=3"),
+        ({"n_records": 3}, "at most 3 with n_records=3"),
         ({"reference": TableReference(PUBLIC[:15])}, "at most 3 with a reference"),
         ({"neighbors_per_database": 0}, "neighbors_per_database must be"),
         (
             {"query": MomentsQuery(center=[0.0, 0.0], scale=[1.0, 1.0], n_records=20)},
-            "a sum over",
+            "at most 1 with MomentsQuery.*, a sum over",
         ),
         (
             {"reference": TableReference(PUBLIC, sampling="split")},
-            "must be 1 with sampling='split'",
+            "at most 1 with sampling='split'",
         ),
     ],
     ids=str,

@@ -172,7 +172,8 @@ class PairSpec:
             if table.sampling == "split":
                 limits.append((1, "sampling='split'; sampling='leave-out' allows more"))
         if self.query.is_sum:
-            limits.append((1, f"{self.query}, a sum over records: pairs are as cheap"))
+            why = "a sum over records; pairs of other databases cost no more"
+            limits.append((1, f"{self.query}, {why}"))
         most, why = min(limits)
         if given > most:
             raise ValueError(f"{name} must be at most {most} with {why}, got {given}.")
