@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skparisk.queries import FunctionQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _workers, sample_differences
+from skparisk.sensitivity import _parallel, sample_differences
 
 N_RECORDS = 1_000
 N_ROWS = 100_000
@@ -99,7 +99,7 @@ def compare(name: str, query: Query, reference: TableReference, n_pairs: int) ->
 def share_of_a_task(query: Query, reference: TableReference) -> float:
     """Return the bytes of the largest task, as a share of those of the reference."""
     sizes: list[int] = []
-    parallel = _workers.Parallel
+    parallel = _parallel.Parallel
 
     class Weighed(parallel):  # type: ignore[misc]
         def __call__(self, tasks: Any) -> Any:
@@ -107,7 +107,7 @@ def share_of_a_task(query: Query, reference: TableReference) -> float:
             sizes.extend(len(cloudpickle.dumps(task)) for task in tasks)
             return super().__call__(tasks)
 
-    _workers.Parallel = Weighed
+    _parallel.Parallel = Weighed
     try:
         with (
             LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
@@ -116,7 +116,7 @@ def share_of_a_task(query: Query, reference: TableReference) -> float:
         ):
             sample(query, reference, 2_000, -1)
     finally:
-        _workers.Parallel = parallel
+        _parallel.Parallel = parallel
     assert sizes, "nothing was given to workers"
     bytes_ = reference.pool.X.nbytes + reference.pool.y.nbytes
     print(f"largest of {len(sizes)} tasks: {max(sizes)} of {bytes_} bytes", flush=True)
@@ -126,7 +126,7 @@ def share_of_a_task(query: Query, reference: TableReference) -> float:
 def main() -> int:
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     # Everything that is not answered in two parts is given to workers.
-    _workers._START_UP = _workers._HAND_OVER = -1.0
+    _parallel._START_UP = _parallel._HAND_OVER = -1.0
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, N_FEATURES))
     scores = X @ rng.normal(size=N_FEATURES) + rng.normal(size=N_ROWS)

@@ -180,7 +180,7 @@ def compare(problem: Problem, before: Before | None) -> list[bool]:
 def compare_logistic(name: str, load: Any) -> float:
     """Print how many times faster than fits both kinds of pairs are."""
     # Not above: packages before need not have it.
-    from skparisk.sensitivity._workers import one_thread
+    from skparisk._threads import one_thread
 
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])

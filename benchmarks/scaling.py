@@ -28,10 +28,10 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 
 from skparisk import ReferenceWarning
+from skparisk._threads import one_thread
 from skparisk.queries import FunctionQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._workers import one_thread
 
 PICTURE = Path(__file__).parents[1] / "docs" / "gallery" / "pictures" / "scaling.svg"
 OFF = 0.1

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from skparisk.queries import LogisticRegressionQuery, MeanQuery, RidgeQuery
 from skparisk.queries._given import as_query
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _workers, sample_differences
+from skparisk.sensitivity import _parallel, sample_differences
 
 N_FEATURES = 10
 
@@ -80,14 +80,14 @@ def sampling(case: Case) -> Callable[[int], tuple[float, Any]]:
 def forget_workers() -> None:
     """End the workers, as if none had been started."""
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
-    _workers._used.clear()
+    _parallel._last_used.clear()
 
 
 def start_workers(sample: Callable[[int], tuple[float, Any]]) -> None:
     """Have workers that wait for work, also where new ones are not worth it."""
-    usual, _workers._START_UP = _workers._START_UP, -np.inf
+    usual, _parallel._START_UP = _parallel._START_UP, -np.inf
     sample(2)
-    _workers._START_UP = usual
+    _parallel._START_UP = usual
     time.sleep(0.5)  # they tidy up
 
 

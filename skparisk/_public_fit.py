@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._simulated import is_simulated
+from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import IncompatibleError, warn_caller
 from skparisk.core.release import silenced
@@ -22,7 +23,6 @@ from skparisk.queries import Query
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._workers import one_thread
 
 Floats = NDArray[np.float64]
 # Score of the model that an answer makes, on records and targets as queries have them.

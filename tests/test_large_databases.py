@@ -248,13 +248,14 @@ def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = X @ [1.0, 0.0, -1.0] + rng.normal(size=600)
-    seen, sample = [], choice.sample_pairs
+    seen = []
 
-    def spy(*args, **words):
-        seen.append((words["n_neighbors"], words["n_pairs"]))
-        return sample(*args, **words)
+    class Spy(choice.PairSpec):
+        def sample(self, *args, **words):
+            seen.append((self.n_neighbors, self.n_pairs))
+            return super().sample(*args, **words)
 
-    monkeypatch.setattr(choice, "sample_pairs", spy)
+    monkeypatch.setattr(choice, "PairSpec", Spy)
     models = []
     for least in (100, 10**6):
         monkeypatch.setattr(choice, "_LARGE", least)

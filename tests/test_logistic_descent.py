@@ -16,6 +16,7 @@ from test_logistic import (
 )
 from test_neighbor_groups import groups_from
 
+from skparisk._threads import one_thread
 from skparisk.queries import (
     LogisticRegressionQuery,
     _logistic,
@@ -29,7 +30,6 @@ from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._together import CLOSE
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
-from skparisk.sensitivity._workers import one_thread
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
+from skparisk.sensitivity._parallel import PairSpec
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 3))
@@ -97,28 +98,28 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
 
     seen = []
 
-    def spy(*args, **kwargs):
-        seen.append(sample(*args, **kwargs))
-        return seen[-1]
+    class Spy(PairSpec):
+        def sample(self, *args, **kwargs):
+            seen.append(super().sample(*args, **kwargs))
+            return seen[-1]
 
-    sample = _penalty_choice.sample_pairs
-    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
+    monkeypatch.setattr(_penalty_choice, "PairSpec", Spy)
     fitted = fit(RIDGE)
     own = set(fitted.sampler_.differences_.ravel().tolist())
     fixed = fit(RIDGE, alpha=fitted.alpha_)
     assert set(fixed.sampler_.differences_.ravel().tolist()) == own
     query = fitted.sampler_.query_
-    again = sample(
+    again = PairSpec(
         query,
         TableReference(*PUBLIC.values()),
         n_pairs=len(seen[0].differences),
+        n_neighbors=1,
         n_records=120,
-        schema=fitted.sampler_.pairs_.schema,
-        form="numbers",
         relation="replace-one",
+    ).sample(
+        fitted.sampler_.pairs_.schema,
+        np.random.RandomState(0).bytes(16),
         n_jobs=None,
-        entropy=np.random.RandomState(0).bytes(16),
-        verbose=0,
     )
     assert not own & set(again.differences.ravel().tolist())
     assert fixed.certificate_ == fitted.certificate_
@@ -133,12 +134,12 @@ def drawn_from(monkeypatch):
 
     n_rows = []
 
-    def spy(query, reference, **kwargs):
-        n_rows.append(reference.n_rows)
-        return sample(query, reference, **kwargs)
+    class Spy(PairSpec):
+        def sample(self, *args, **kwargs):
+            n_rows.append(self.reference.n_rows)
+            return super().sample(*args, **kwargs)
 
-    sample = _penalty_choice.sample_pairs
-    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
+    monkeypatch.setattr(_penalty_choice, "PairSpec", Spy)
     return n_rows
 
 
@@ -363,6 +364,8 @@ def test_size_is_private_with_add_remove():
     sampler = SensitivitySampler(relation="add-remove", n_pairs=100)
     with pytest.raises(ValueError, match="n_records must be given"):
         fit(RIDGE, sensitivity=sampler)
+    with pytest.raises(ValueError, match="n_records must be a whole number >= 2"):
+        fit(RIDGE, sensitivity=sampler.set_params(n_records=1))
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_labels_are_no_targets_of_numbers():
     reference = TableReference(np.ones((60, 1)), ["a"] * 60)
     sampler = sampler_of(None, reference=reference)
     private = PrivateRidge(sensitivity=sampler)
-    message = r"but the reference has none \(y\) that are numbers"
+    message = r"but the reference has none \(y\), or none that are numbers"
     with pytest.raises(ValueError, match=message):
         private.fit(np.arange(50.0)[:, None], np.arange(50.0))
     X = np.random.default_rng(0).normal(size=(60, 1))

@@ -1,6 +1,5 @@
-"""Who does the work, how it is cut, and how progress shows it: never what is found."""
+"""Workers, and how progress shows their work: they never change what is found."""
 
-import contextlib
 import itertools
 import os
 import signal
@@ -14,20 +13,29 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from joblib.parallel import ThreadingBackend
 from threadpoolctl import ThreadpoolController
 
-from skparisk import SchemaReference, SecretSample, SensitivitySampler, _progress
+from skparisk import (
+    SchemaReference,
+    SecretSample,
+    SensitivitySampler,
+    _progress,
+    _threads,
+)
 from skparisk._progress import Progress, Watched
+from skparisk._threads import one_thread
 from skparisk.neighbors import bind_pairs, draw_pairs
-from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
-from skparisk.reference import TableReference
-from skparisk.reference._records import Schema
-from skparisk.sensitivity import _work, _workers, sample_differences
-from skparisk.sensitivity._parallel import _join
-from skparisk.sensitivity._work import Block, Desk, Part, Work, cut
-from skparisk.sensitivity._workers import one_thread
+from skparisk.queries import (
+    FunctionQuery,
+    MeanQuery,
+    PairDifferences,
+    Query,
+    RidgeQuery,
+)
+from skparisk.queries._base import is_one_by_one
+from skparisk.reference import CallableReference, TableReference
+from skparisk.sensitivity import _parallel, sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 2))
@@ -37,7 +45,7 @@ TARGETS = PUBLIC @ [1.0, 2.0] + RNG.normal(size=60)
 @pytest.fixture
 def slow_clock(monkeypatch):
     """Let each look at the clock take a second, so that all seems to take long."""
-    monkeypatch.setattr(_work, "perf_counter", itertools.count().__next__)
+    monkeypatch.setattr(_parallel, "perf_counter", itertools.count().__next__)
 
 
 def sample(query, n_pairs=200, **parameters):
@@ -88,71 +96,6 @@ def test_a_part_of_a_block_has_its_databases(relation, n_neighbors):
     np.testing.assert_array_equal(part.swaps[0], whole.swaps[0][2:5])
 
 
-@given(
-    sizes=st.lists(st.integers(1, 9), max_size=6),
-    first=st.integers(0, 8),
-    size=st.integers(1, 30),
-    divisible=st.booleans(),
-)
-def test_tasks_have_all_databases_once_and_in_order(sizes, first, size, divisible):
-    blocks = [Block(9 * i, n, None) for i, n in enumerate(sizes)]
-    parts = [Part(block, 0, block.size) for block in blocks]
-    if parts and first < sizes[0]:
-        parts[0] = Part(blocks[0], first, sizes[0])
-
-    def databases(parts):
-        return [
-            block.start + i for block, start, end in parts for i in range(start, end)
-        ]
-
-    tasks = list(cut(parts, size, divisible=divisible))
-    cut_parts = [part for task in tasks for part in task]
-    assert databases(cut_parts) == databases(parts)
-    lengths = [len(databases(task)) for task in tasks]
-    if divisible:
-        assert all(length == size for length in lengths[:-1])
-    else:
-        assert cut_parts == parts
-        assert all(length >= size for length in lengths[:-1])
-
-
-def desk_of(query, *, preparing=0.0, drawing=0.0, answering=0.0):
-    """Return a desk that has a block, and measured as is said."""
-    source = bind_pairs(
-        TableReference(PUBLIC, TARGETS),
-        n_pairs=640,
-        n_records=20,
-        relation="replace-one",
-        seed=np.random.SeedSequence(0),
-    )
-    schema = Schema.of_width(2)
-    desk = Desk(Work(query, source, 20, 20, 1, schema, "numbers", private=False))
-    blocks = [Block(64 * i, 64, np.random.SeedSequence(i)) for i in range(10)]
-    desk.open(blocks[0])
-    desk.preparing, desk.drawing, desk.answering = preparing, drawing, answering
-    return desk, [Part(block, 0, 64) for block in blocks]
-
-
-@pytest.mark.parametrize(
-    ("measured", "n_tasks"),
-    [
-        ({"answering": 1.0}, 640),  # each database is a task
-        ({"answering": 0.01}, 22),  # 6.4 s in tasks of 0.3 s
-        ({"answering": 0.01, "preparing": 0.1}, 4),  # of 2 s
-        ({"answering": 0.01, "preparing": 9.0}, 2),  # one for each worker
-        ({"answering": 0.01, "drawing": 0.02}, 16),  # of 0.4 s
-    ],
-)
-def test_tasks_are_short_but_long_beside_what_they_prepare(measured, n_tasks):
-    desk, parts = desk_of(FunctionQuery(medians), **measured)
-    assert len(desk.cut(parts, 2)) == n_tasks
-
-
-def test_blocks_that_are_answered_together_are_not_cut():
-    desk, parts = desk_of(RidgeQuery(), answering=1.0)
-    assert desk.cut(parts, 2) == [[part] for part in parts]
-
-
 def fails_or_not(X):
     """Answer some databases, and return NaN or raise for others."""
     if X[0, 0] > 0.8:
@@ -160,48 +103,75 @@ def fails_or_not(X):
     return X.mean(axis=0) * (np.nan if X[0, 0] < -0.8 else 1.0)
 
 
-@pytest.mark.parametrize("n_neighbors", [1, 2])
-@pytest.mark.parametrize("query", [medians, fails_or_not], ids=["plain", "failing"])
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_what_is_found_does_not_depend_on_how_it_is_cut(query, n_neighbors, size):
-    source = bind_pairs(
-        TableReference(PUBLIC),
-        n_pairs=100 * n_neighbors,
-        n_records=20,
-        relation="add-remove",
-        seed=np.random.SeedSequence(0),
-        n_neighbors=n_neighbors,
-    )
-    query, schema = FunctionQuery(query), Schema.of_width(2)
-    work = Work(query, source, 20, 20, n_neighbors, schema, "given", private=False)
-    blocks = [Block(s, 50, np.random.SeedSequence(s)) for s in (0, 50)]
-    parts = [Part(block, 0, 50) for block in blocks]
-    whole = _join([a.differences for a in work.answer(parts)], query, False)
-    tasks = cut(parts, size, divisible=True)
-    answers = [a.differences for task in tasks for a in work.answer(task)]
-    found = _join(answers, query, False)
-    np.testing.assert_array_equal(found.differences, whole.differences)
-    np.testing.assert_array_equal(found.rounding, whole.rounding)
-    assert (found.errors is None) == (whole.errors is None)
+class WithoutGenerator(ThreadingBackend):
+    """A backend that returns all results at the end, as older ones of others do."""
+
+    supports_return_generator = False
 
 
-@pytest.mark.parametrize("backend", ["threading", "sequential"])
+joblib.register_parallel_backend("without generator", WithoutGenerator)
+
+
+@pytest.mark.parametrize("backend", ["threading", "sequential", "without generator"])
 @pytest.mark.parametrize(
-    "query", [RidgeQuery(), medians, MeanQuery()], ids=["ridge", "medians", "mean"]
+    ("relation", "n_neighbors"), [("replace-one", 1), ("add-remove", 2)]
 )
-def test_workers_find_what_one_process_finds(query, backend, at_once):
+@pytest.mark.parametrize("task", [1e-4, 9.0])
+@pytest.mark.parametrize("query", [RidgeQuery(), MeanQuery(), medians, fails_or_not])
+@pytest.mark.sampled(16)
+def test_workers_find_what_one_process_finds(
+    query, task, n_neighbors, relation, backend, small_tasks, monkeypatch
+):
+    """Whatever the tasks are that they are given."""
     query = query if isinstance(query, Query) else FunctionQuery(query)
-    expected = sample(query, n_jobs=1)
+    how = {"neighbors_per_database": n_neighbors, "relation": relation}
+    expected = sample(query, 300, n_jobs=1, **how)
+    monkeypatch.setattr(_parallel, "_TASK", task)
     with joblib.parallel_config(backend=backend):
-        found = sample(query, n_jobs=2)
+        found = sample(query, 300, n_jobs=2, **how)
     np.testing.assert_array_equal(found, expected)
+
+
+class OfSomePools(Query):
+    """Answers pairs of some pools together, and others one by one.
+
+    The former differ by how many are together.
+    """
+
+    def __call__(self, X, y=None):
+        return X.mean(axis=0)
+
+    def on_pool(self, pool, n_records):
+        if pool.X[0, 0] < 0.5:
+            return super().on_pool(pool, n_records)
+        return lambda pairs: PairDifferences(np.full((len(pairs), 2), len(pairs)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_that_are_answered_together_stay_together(seed, small_tasks):
+    def found(n_jobs):
+        return sample_differences(
+            OfSomePools(),
+            CallableReference(lambda n, rng: rng.uniform(size=(n, 2))),
+            n_pairs=900,
+            n_records=9,
+            n_features=2,
+            random_state=seed,
+            n_jobs=n_jobs,
+        )
+
+    with joblib.parallel_config(backend="threading"):
+        two = found(2)
+    together = {block[0, 0] for block in np.split(two, range(128, 900, 128))}
+    assert 128.0 in together
+    assert len(together) > 1
+    np.testing.assert_array_equal(two, found(1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 @pytest.mark.parametrize("query", [RidgeQuery(), medians, fails_or_not])
-def test_other_processes_find_what_one_finds(query, backend, at_once, monkeypatch):
-    monkeypatch.setattr(_work, "_TASK", 1e-3)
+def test_other_processes_find_what_one_finds(query, backend, small_tasks):
     query = query if isinstance(query, Query) else FunctionQuery(query)
     expected = sample(query, n_pairs=500, n_jobs=1)
     with joblib.parallel_config(backend=backend):
@@ -210,75 +180,80 @@ def test_other_processes_find_what_one_finds(query, backend, at_once, monkeypatc
 
 
 class Killed:
-    """A mean that ends some of the processes that it is asked for in."""
+    """A mean that ends the processes of workers."""
 
-    def __init__(self, folder, n_killed):
-        self.folder, self.n_killed, self.parent = folder, n_killed, os.getpid()
+    def __init__(self):
+        self.parent = os.getpid()
 
     def __call__(self, X):
         if os.getpid() != self.parent:
-            for number in range(self.n_killed):
-                with contextlib.suppress(FileExistsError):
-                    Path(self.folder, str(number)).touch(exist_ok=False)
-                    os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
         return X.mean(axis=0)
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(at_once, tmp_path):
-    found = sample(FunctionQuery(Killed(tmp_path, 1)), n_jobs=2)
-    assert len(list(tmp_path.iterdir())) == 1
-    np.testing.assert_array_equal(found, sample(FunctionQuery(Killed(tmp_path, 0))))
-
-
-@pytest.mark.slow
-def test_work_that_ends_workers_again_and_again_is_given_up(at_once, tmp_path):
+def test_work_that_ends_its_worker_is_an_error_of_joblib(at_once):
     with pytest.raises(BrokenExecutor, match="terminated"):
-        sample(FunctionQuery(Killed(tmp_path, 99)), n_jobs=2)
+        sample(FunctionQuery(Killed()), n_jobs=2)
 
 
 def test_short_work_is_not_given_to_workers(monkeypatch):
-    monkeypatch.setattr(_workers, "Parallel", None)
-    monkeypatch.setattr(_workers, "_used", {})
-    monkeypatch.setattr(_workers, "_START_UP", 60.0)  # also of a busy machine
+    monkeypatch.setattr(_parallel, "Parallel", None)
+    monkeypatch.setattr(_parallel, "_START_UP", 60.0)  # also of a busy machine
     assert len(sample(MeanQuery(), n_jobs=2)) == 200
 
 
+class Threads(Query):
+    """Notes which threads answer, one by one or a block together."""
+
+    def __init__(self, query):
+        self.query, self.names = query, []
+
+    def __call__(self, X, y=None):
+        self.names.append(threading.current_thread().name)
+        return self.query(X, y)
+
+    def on_pool(self, pool, n_records):
+        evaluate = self.query.on_pool(pool, n_records)
+        if is_one_by_one(evaluate):
+            return super().on_pool(pool, n_records)
+
+        def differences(pairs):
+            self.names.extend([threading.current_thread().name] * len(pairs))
+            return evaluate(pairs)
+
+        return differences
+
+
 @pytest.mark.parametrize(
-    ("query", "n_here"), [(RidgeQuery(), 256), (FunctionQuery(medians), 2)], ids=str
+    ("query", "n_here"), [(MeanQuery(), 256), (FunctionQuery(medians), 4)], ids=str
 )
-def test_long_work_is_given_to_workers_after_two_parts(
-    query, n_here, slow_clock, monkeypatch
-):
-    given = []
-
-    def elsewhere(work, tasks, n_jobs):
-        given.extend(part for task in tasks for part in task)
-        yield work.answer(given)
-
-    monkeypatch.setattr(_workers, "_answer_elsewhere", elsewhere)
-    found = sample(query, n_pairs=2000, n_jobs=2)
-    assert sum(part.last - part.first for part in given) == 2000 - n_here
-    monkeypatch.undo()
-    np.testing.assert_array_equal(found, sample(query, n_pairs=2000, n_jobs=1))
+def test_long_work_is_given_to_workers_after_two_parts(query, n_here, slow_clock):
+    asked = Threads(query)
+    with joblib.parallel_config(backend="threading"):
+        sample(asked, n_pairs=2000, n_jobs=2)
+    assert asked.names.count("MainThread") == n_here
+    assert len({*asked.names}) > 1
 
 
-@pytest.mark.parametrize(("ago", "worth"), [(0.0, True), (1e6, False), (None, False)])
-def test_workers_that_wait_are_given_shorter_work(ago, worth, monkeypatch):
-    desk, _ = desk_of(FunctionQuery(medians))
-    used = {} if ago is None else {"LokyBackend": time.monotonic() - ago}
-    monkeypatch.setattr(_workers, "_used", used)
-    assert _workers._is_worth_workers(desk, 1.0, 2) == worth
-    assert _workers._is_worth_workers(desk, 9.0, 2)
-    assert not _workers._is_worth_workers(desk, 0.1, 2)
+def test_workers_that_wait_are_given_shorter_work(monkeypatch):
+    monkeypatch.setattr(_parallel, "_last_used", {})
+    monkeypatch.setattr(_parallel, "_HAND_OVER", -np.inf)
+    monkeypatch.setattr(_parallel, "_START_UP", np.inf)
 
+    def threads():
+        asked = Threads(FunctionQuery(medians))
+        sample(asked, n_jobs=2)
+        return {*asked.names}
 
-def test_what_has_to_be_prepared_first_takes_time_too(monkeypatch):
-    monkeypatch.setattr(_workers, "_used", {})
-    desk, _ = desk_of(FunctionQuery(medians))
-    assert _workers._is_worth_workers(desk, 9.0, 2)
-    desk.preparing = 4.0
-    assert not _workers._is_worth_workers(desk, 9.0, 2)
+    with joblib.parallel_config(backend="threading"):
+        assert threads() == {"MainThread"}
+        monkeypatch.setattr(_parallel, "_START_UP", -np.inf)
+        assert len(threads()) > 1
+        monkeypatch.setattr(_parallel, "_START_UP", np.inf)
+        assert len(threads()) > 1
+        monkeypatch.setattr(_parallel, "_WAITING", 0.0)
+        assert threads() == {"MainThread"}
 
 
 def test_errors_of_workers_are_shown(at_once):
@@ -314,7 +289,7 @@ def test_who_stops_looking_stops_the_workers(at_once, monkeypatch):
     ):
         sample(FunctionQuery(wait), n_pairs=20_000, n_jobs=2)
     deadline = time.monotonic() + 300
-    while _workers._limit._n_inside:  # they end what they are at
+    while _threads._blas_limit._n_inside:  # they end what they are at
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert len(asked) < 10_000
@@ -325,9 +300,9 @@ import os, sys, time
 from pathlib import Path
 import numpy as np
 from skparisk import SensitivitySampler
-from skparisk.sensitivity import _workers
+from skparisk.sensitivity import _parallel
 
-_workers._START_UP = -1.0
+_parallel._START_UP = -1.0
 parent = os.getpid()
 
 def wait(X):
@@ -403,10 +378,8 @@ class Looked(Query):
 
 @pytest.mark.slow
 def test_workers_share_one_map_of_the_reference_and_use_one_thread(
-    at_once, monkeypatch, tmp_path
+    small_tasks, tmp_path
 ):
-    monkeypatch.setattr(_work, "_TASK", 1e-3)
-    monkeypatch.setattr(_work, "_WORTH_PREPARING", 0)
     X = RNG.normal(size=(100_000, 2))
     sample_differences(
         Looked(tmp_path),
@@ -472,11 +445,9 @@ class Counted:
 
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
 def test_each_fit_has_one_thread_in_every_kind_of_worker(
-    at_once, monkeypatch, tmp_path, backend
+    small_tasks, tmp_path, backend
 ):
     """Each thread has a number of its own for OpenMP, which a new one has anew."""
-    monkeypatch.setattr(_work, "_TASK", 1e-3)
-    monkeypatch.setattr(_work, "_WORTH_PREPARING", 0)
     with (
         ThreadpoolController().limit(limits=2),
         joblib.parallel_config(backend, n_jobs=2),

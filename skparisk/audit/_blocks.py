@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from skparisk._threads import one_thread
 from skparisk.core.calibrate import Target, drawn_scales
 from skparisk.core.checks import check_at_least
 from skparisk.core.laws import Law, as_law
@@ -21,7 +22,6 @@ from skparisk.queries import Query
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._workers import one_thread
 
 Block = tuple[Database, np.random.SeedSequence]
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._public_fit import BesidePublicMixin, PublicFit
+from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import check_choice
 from skparisk.core.noise import AdditiveNoise
@@ -43,7 +44,6 @@ from skparisk.queries._units import (
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._workers import one_thread
 
 # Other penalties of a public fit: powers of 10 for each record, and columns of size 1.
 _PLACES = (-1.0, -0.5, 0.0, 0.5, 1.0)

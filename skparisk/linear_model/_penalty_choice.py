@@ -32,7 +32,7 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._parallel import sample_pairs
+from skparisk.sensitivity._parallel import PairSpec
 from skparisk.sensitivity._terms import find_noise, noise_cost, settle
 
 _FOLDS = 5
@@ -391,18 +391,18 @@ class PenaltyChooser:
         source = self._source
         assert self._n_records is not None
         try:
-            pairs = sample_pairs(
+            spec = PairSpec(
                 query,
                 self._drawn_from,
                 n_pairs=self._n_pairs,
-                n_records=self._n_records,
-                schema=Schema.of_width(self._folds[0].X.shape[1]),
-                form="numbers",
-                relation=source.relation,
-                n_jobs=source.n_jobs,
-                entropy=check_random_state(self._pairs_seed, "random_state").bytes(16),
-                verbose=0,
                 n_neighbors=self._n_neighbors,
+                n_records=self._n_records,
+                relation=source.relation,
+            )
+            pairs = spec.sample(
+                Schema.of_width(self._folds[0].X.shape[1]),
+                check_random_state(self._pairs_seed, "random_state").bytes(16),
+                n_jobs=source.n_jobs,
             )
             known = replace(
                 pairs,

@@ -24,14 +24,10 @@ from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
-from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
-from skparisk.sensitivity._parallel import (
-    check_neighbors,
-    sample_pairs,
-)
+from skparisk.sensitivity._parallel import PairSpec
 from skparisk.sensitivity._terms import MOST_SHAPE_PAIRS
 
 # Databases that a query is asked about twice, until it has an answer.
@@ -81,16 +77,9 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class Draw(PairSpec):
     """All that sampled pairs depend on, and no private record."""
 
-    query: Query
-    reference: Reference
-    n_pairs: int
-    n_neighbors: int
-    n_records: int
-    form: Form
-    relation: str
     seeds: Seeds
     # Of a reference that has been looked at; maybe another one.
     known: Known | None = None
@@ -102,34 +91,15 @@ class Draw:
             return self.known.sketch
         return self.reference.sketch
 
-    @property
-    def n_drawn(self) -> int:
-        """Records of a database that are drawn."""
-        return 1 if self.query.is_sum else self.n_records
-
     def pairs(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
         """Draw the pairs.
 
         `schema` is that of the records that the query will be asked about, which may be
         private: it is compared, and nothing is kept of it.
         """
-        check_neighbors(
-            self.n_neighbors, self.n_pairs, self.n_records, self.query, self.reference
-        )
+        self.check()  # before the query is asked
         asked, database = self._ask_twice(private)
-        pairs = sample_pairs(
-            self.query,
-            self.reference,
-            n_pairs=self.n_pairs,
-            n_records=self.n_records,
-            schema=schema,
-            form=self.form,
-            relation=self.relation,
-            entropy=self.seeds.pairs,
-            private=private,
-            n_neighbors=self.n_neighbors,
-            **how,
-        )
+        pairs = self.sample(schema, self.seeds.pairs, private=private, **how)
         seed = int.from_bytes(self.seeds.noise, "little")
         pairs = dataclasses.replace(pairs, draw_seed=seed, **asked)
         still = np.array([], dtype=np.intp) if private else pairs.still()
@@ -157,22 +127,13 @@ class Draw:
         rng = np.random.default_rng(seed.spawn(3)[2])  # two are of the pairs
         found = []
         for _ in range(_N_HALVES):
-            half = table._half(rng)
+            half = dataclasses.replace(
+                self,
+                reference=table._half(rng),
+                n_pairs=math.ceil(_SHARE_OF_PAIRS * len(pairs)),
+            )
             with suppress(CalibrationError):  # none of its databases has an answer
-                found.append(
-                    sample_pairs(
-                        self.query,
-                        half,
-                        n_pairs=math.ceil(_SHARE_OF_PAIRS * len(pairs)),
-                        n_records=self.n_records,
-                        schema=schema,
-                        form=self.form,
-                        relation=self.relation,
-                        entropy=rng.bytes(16),
-                        n_jobs=n_jobs,
-                        verbose=0,
-                    )
-                )
+                found.append(half.sample(schema, rng.bytes(16), n_jobs=n_jobs))
         return tuple(found)
 
     def _ask_about_many(self, one: Database) -> NDArray[np.float64]:
@@ -271,11 +232,6 @@ class Draw:
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
     """Return the answer on a copy: the query may work in place."""
     return np.asarray(query(*map(copy_records, database)))
-
-
-def form_of(query: Query) -> Form:
-    """Return how a query is given records."""
-    return "given" if query.any_table else "numbers"
 
 
 def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:

@@ -26,6 +26,7 @@ from skparisk._fitted_parts import (
 )
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
+from skparisk._threads import one_thread
 from skparisk._training_data import (
     SensitivitySource,
     TrainingData,
@@ -55,7 +56,6 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.sensitivity._workers import one_thread
 from skparisk.wrappers._forests import (
     find_trees,
     make_leaf_query,
