@@ -224,6 +224,15 @@ def test_numbers_that_a_type_has_no_place_for_are_the_nearest():
     assert seen(signed, whole)["x"].tolist() == [2**63 - 1, 2**53 + 1] * 9
 
 
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float[pyarrow]"])
+def test_numbers_beyond_short_floats_are_none_that_is_infinite(dtype):
+    """An error would tell of them."""
+    public = pd.DataFrame({"x": pd.Series([1.0, 2.0] * 20, dtype=dtype)})
+    found = seen(public, pd.DataFrame({"x": [1e300, -1e300] * 20}))["x"]
+    assert np.isfinite(found.to_numpy(dtype=float)).all()
+    assert found.dtype == public["x"].dtype
+
+
 def test_what_is_missing_among_whole_numbers_is_the_median_of_public_ones():
     """Their type has no place for it, and one of another type would show."""
     public = pd.DataFrame({"x": [10, 20, 90] * 9, "b": [True, True, False] * 9})
@@ -346,6 +355,12 @@ def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
         )
         found = seen(public, twice(far))["x"]
         assert [date.year for date in found] == [2262, 1677] * 2
+    public = twice(pd.Series(["2020-01-01"] * 9, dtype="M8[us]").dt.tz_localize(ZONE))
+    texts = pd.Series(["9999-12-31T23:59", "0001-01-01"])
+    assert seen(public, twice(texts))["x"].dt.year.tolist() == [9999, 1] * 2
+    public = twice(pd.Series([1] * 9, dtype="m8[ns]"))
+    found = seen(public, twice(pd.Series([10**12, -(10**12)], dtype="m8[s]")))["x"]
+    assert [span.days for span in found] == [106_751, -106_751] * 2
 
 
 def test_arrays_are_read_column_by_column():
@@ -468,7 +483,7 @@ def test_named_targets_in_another_order_are_refused(model):
             if isinstance(bad, TableReference)
             else {"X_reference": X_OTHER, "y_reference": bad}
         )
-        with pytest.raises(IncompatibleError, match=r"order|both be a data frame"):
+        with pytest.raises(IncompatibleError, match=r"order|lacks"):
             model.fit(X_NAMED, y, **given)
     model.fit(X_NAMED, y, X_reference=X_OTHER, y_reference=public)
     assert model.certificate_.private
