@@ -243,6 +243,18 @@ def test_what_is_missing_among_whole_numbers_is_the_median_of_public_ones():
     assert (found.dtypes == public.dtypes).all()
 
 
+def test_what_is_missing_leaves_whole_numbers_as_they_are():
+    """As floats, which a table has beside gaps, they would be others."""
+    whole = [2**53 + 1, None] * 4
+    public = pd.DataFrame({"x": pd.Series([1, 2, 3] * 9)})
+    for private in (
+        *(pd.Series(whole, dtype=dtype) for dtype in ("Int64", "int64[pyarrow]")),
+        pd.Series(whole, dtype="Int64").astype("category"),
+        pl.Series(whole),
+    ):
+        assert seen(public, twice(private))["x"].tolist() == [2**53 + 1, 2] * 8
+
+
 TEXTS = ["a", None, "7", "True"]
 IN_TEXTS = {
     "str": pd.Series(TEXTS),
@@ -361,6 +373,16 @@ def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
     public = twice(pd.Series([1] * 9, dtype="m8[ns]"))
     found = seen(public, twice(pd.Series([10**12, -(10**12)], dtype="m8[s]")))["x"]
     assert [span.days for span in found] == [106_751, -106_751] * 2
+
+
+def test_dates_beyond_the_year_9999_are_the_last_ones():
+    """Python has none, and Arrow fails with an error that shows the day."""
+    days = pd.Series([2**30, 0] * 4, dtype="int32[pyarrow]").astype("date32[pyarrow]")
+    seconds = pd.Series(np.array(["20000-01-01", "1970-01-01"] * 4, "M8[s]"))
+    public = twice(pd.Series(["1970-01-01", "2000-01-01"] * 9, dtype="M8[us]"))
+    for private in (days, seconds, pl.Series([10**15, 0] * 4).cast(pl.Datetime("ms"))):
+        found = seen(public, twice(private))["x"]
+        assert found.dt.year.isin([9999, 1970]).all(), private
 
 
 def test_arrays_are_read_column_by_column():

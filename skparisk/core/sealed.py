@@ -168,9 +168,9 @@ class ColumnForm:
     def of(cls, column: Any) -> Self:
         """Return the form of a public column, a series or an array."""
         dtype, package, gap, zone = column.dtype, "numpy", None, None
-        listed = column.tolist() if hasattr(column, "tolist") else column.to_list()
         known: tuple[Any, ...] = ()
         name: Any = str(dtype)
+        listed = _listed(column)
         if isinstance(column, np.ndarray):
             name = dtype.str
             kind = dtype.str[1:] if dtype.kind in "mM" else "O"
@@ -226,7 +226,7 @@ class ColumnForm:
             found = [None if value != value else value for value in values.tolist()]
         else:
             read = partial(_READERS[letter], self) if letter != "c" else _category(self)
-            found = [_read(value, read) for value in values_of(column).tolist()]
+            found = [_read(value, read) for value in _listed(column)]
         gap = self.gap
         if isinstance(gap, str):
             gap = getattr(_module("pandas"), gap)
@@ -277,7 +277,7 @@ class TargetForm:
         if n_targets > 1:
             check_names(self.names, columns, "y")
         read = _labels if self.labels else numbers
-        found = [read(values_of(column)) for column in columns.values()]
+        found = [*map(read, columns.values())]
         return np.column_stack(found).reshape(-1, *self.shape)
 
 
@@ -365,14 +365,31 @@ def values_of(column: Any) -> NDArray[Any]:
     neither dates nor durations is objects.
     """
     if not isinstance(column, np.ndarray):
-        column = nw.from_native(column, series_only=True).to_numpy()
+        series = nw.from_native(column, series_only=True)
+        if series.dtype == nw.Date:  # Arrow would fail at one that Python has not
+            series = series.cast(nw.Datetime("ms"))
+        text = series.dtype == nw.String  # not padded to the longest one
+        column = series.to_list() if text else series.to_numpy()
+        if text or column.ndim > 1:  # of lists of one length
+            column = np.fromiter(column, object, len(column))
     kind = column.dtype.kind
-    if kind == "c":  # all of it is, as soon as one value was
-        return np.where(column.imag == 0, column.real, math.nan)
-    return column.astype(f"{kind}8[us]") if kind in "mM" else column
+    if kind == "M":  # of the years that Python has
+        return np.clip(column.astype("M8[us]"), *np.array(_ENDS["M"], "M8[us]"))
+    return column.astype("m8[us]") if kind == "m" else column
 
 
-def numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+def _listed(column: Any) -> list[Any]:
+    """Return the values of a column one by one, dates in universal time."""
+    values = values_of(column)
+    if values.dtype.kind == "c":  # all of it is, as soon as one value was
+        values = np.where(values.imag == 0, values.real, math.nan)
+    elif values.dtype.kind == "f" and not isinstance(column, np.ndarray):
+        # One that is missing made floats of the others, which may not hold them.
+        return column.to_list()
+    return values.tolist()
+
+
+def numbers(values: Any) -> NDArray[np.float64]:
     """Return values, or a series, as finite numbers; NaN for what is none.
 
     A text that is a number is read as one: whether a file has one text more in a column
@@ -382,7 +399,7 @@ def numbers(values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind in "biuf":
         found = np.array(values, dtype=np.float64)
     else:
-        read = map(number_of, values.ravel())
+        read = map(number_of, _listed(values.ravel()))
         found = np.fromiter(read, np.float64, values.size).reshape(values.shape)
     found[~np.isfinite(found)] = math.nan
     return found
@@ -426,9 +443,10 @@ def _read(value: Any, read: Callable[[Any], Any]) -> Any:
     return None
 
 
-def _labels(values: NDArray[Any]) -> NDArray[np.object_]:
+def _labels(column: Any) -> NDArray[np.object_]:
     """Return values as texts, None for what is missing."""
-    return np.array([_read(value, text_of) for value in values.tolist()], dtype=object)
+    read = (_read(value, text_of) for value in _listed(column))
+    return np.array([*read], dtype=object)
 
 
 def _whole_number(form: ColumnForm, value: Any) -> int:
