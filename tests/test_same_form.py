@@ -255,6 +255,18 @@ def test_what_is_missing_leaves_whole_numbers_as_they_are():
         assert seen(public, twice(private))["x"].tolist() == [2**53 + 1, 2] * 8
 
 
+def test_sparse_columns_of_pandas_are_read_as_their_numbers():
+    for values_, expected in (
+        ([0, 1, 1], [1, 0, 9]),
+        ([0.0, 1.0, 2.0], [None, 0.0, 9.0]),
+        ([False, True, True], [True, False, True]),
+    ):
+        public = twice(pd.Series(pd.arrays.SparseArray(values_ * 5)))
+        found = seen(public, twice(pd.Series([None, 0, 9], dtype=object)))["x"]
+        assert found.dtype == public["x"].dtype
+        assert found.astype(object).where(found.notna(), None).tolist() == expected * 2
+
+
 TEXTS = ["a", None, "7", "True"]
 IN_TEXTS = {
     "str": pd.Series(TEXTS),
@@ -285,6 +297,27 @@ def test_texts_are_read_in_the_public_type(name):
         pd.testing.assert_frame_equal(found, public.reset_index(drop=True))
         gaps, own = ([type(x) for x in X["x"][X["x"].isna()]] for X in (found, public))
         assert gaps == own
+
+
+@pytest.mark.parametrize("name", IN_TEXTS)
+def test_texts_that_no_file_can_hold_are_read_as_others(name):
+    """An error of Arrow or polars would show them."""
+    private = pd.Series(["\ud800", "a"], dtype=object)
+    assert seen(twice(IN_TEXTS[name]), twice(private))["x"].to_list()[1::2] == ["a"] * 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.arrays.SparseArray([0, "a"] * 9)),
+        pd.Series([1.5] * 18, dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+        pl.Series([1, "a"] * 9, dtype=pl.Object),
+    ],
+)
+def test_types_that_private_records_cannot_be_read_in_are_refused(column):
+    """At the public table, and not at the first record that lacks a value."""
+    with pytest.raises(IncompatibleError, match="cannot be read in columns of"):
+        seen(twice(column), twice(column))
 
 
 def test_values_that_are_no_public_category_are_missing():

@@ -84,7 +84,7 @@ class PublicForm:
         return cls(
             container,
             n_columns=1 if container == "texts" else X.shape[1],
-            columns=() if plain else tuple(map(ColumnForm.of, native_columns(X))),
+            columns=() if plain else tuple(map(_form_of, native_columns(X))),
             names=tuple(X.columns) if container == "frame" else (),
             is_matrix=isinstance(X, sparse.spmatrix),
             targets=None if y is None else TargetForm.of(y),
@@ -170,6 +170,7 @@ class ColumnForm:
         dtype, package, gap, zone = column.dtype, "numpy", None, None
         known: tuple[Any, ...] = ()
         name: Any = str(dtype)
+        own = getattr(dtype, "subtype", dtype)  # of numpy, in sparse ones of pandas
         listed = _listed(column)
         if isinstance(column, np.ndarray):
             name = dtype.str
@@ -179,6 +180,8 @@ class ColumnForm:
             package = series.implementation.value
             zone = getattr(series.dtype, "time_zone", None)
             kind = "O" if name == "object" else _kind_of(series.dtype)
+            if own is not dtype:
+                kind = own.name
             if kind == "category":
                 known = tuple(series.cat.get_categories().to_list())
             if package == "polars":
@@ -194,7 +197,7 @@ class ColumnForm:
         if kind == "O" or package == "polars":
             gap = next(filter(is_missing, listed), None)
             gap = _GAPS.get(type(gap).__name__, gap)
-        elif kind[0] in "iub" and isinstance(dtype, np.dtype):
+        elif kind[0] in "iub" and isinstance(own, np.dtype):
             gap = median_low(listed)
         ordered = bool(getattr(dtype, "ordered", False))
         return cls(package, name, kind, gap, known, ordered, zone)
@@ -235,6 +238,21 @@ class ColumnForm:
             return np.array(found, dtype)
         strict = {"strict": False} if self.package == "polars" else {}
         return made(found, dtype=dtype, **strict)
+
+
+def _form_of(column: Any) -> ColumnForm:
+    """Return the form of a public column; refuse types in which nothing can be missing.
+
+    That would be an error at the first private record that lacks a value.
+    """
+    with suppress(Exception):  # which may show a value
+        form = ColumnForm.of(column)
+        form.read(np.array([None], dtype=object))
+        return form
+    raise IncompatibleError(
+        f"Private records cannot be read in columns of {type(column.dtype).__name__}: "
+        "give the reference other types, such as floats or texts."
+    )
 
 
 @dataclass(frozen=True)
@@ -411,8 +429,8 @@ def text_of(value: Any) -> str:
         return value.decode(errors="replace")
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    try:
-        return str(value)
+    try:  # of what Arrow and polars have a place for
+        return str(value).encode(errors="replace").decode()
     except Exception:  # as of a number of too many digits: an error would tell of it
         return "\N{REPLACEMENT CHARACTER}"
 
