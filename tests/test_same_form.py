@@ -171,6 +171,7 @@ IN_OTHERS = {
     "odd": pd.Series([2, {"a": 1}, np.float32(7), True], dtype=object),
     "dates": pd.Series([2, pd.Timestamp("2020-01-01"), 7, 1], dtype=object),
     "complex": pd.Series([2, 1j, 7, 1]),
+    "complex objects": pd.Series([2 + 0j, 1j, 7, 1 + 0j], dtype=object),
     "NaN of polars": pl.Series([2.0, np.nan, 7.0, 1.0]),
     "polars texts": pl.Series(["2.0", "x", "7", "true"]),
 }

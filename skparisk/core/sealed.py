@@ -399,9 +399,7 @@ def values_of(column: Any) -> NDArray[Any]:
 def _listed(column: Any) -> list[Any]:
     """Return the values of a column one by one, dates in universal time."""
     values = values_of(column)
-    if values.dtype.kind == "c":  # all of it is, as soon as one value was
-        values = np.where(values.imag == 0, values.real, math.nan)
-    elif values.dtype.kind == "f" and not isinstance(column, np.ndarray):
+    if values.dtype.kind == "f" and not isinstance(column, np.ndarray):
         # One that is missing made floats of the others, which may not hold them.
         return column.to_list()
     return values.tolist()
@@ -444,6 +442,7 @@ def key_of(value: Any) -> Any:
 def number_of(value: Any) -> float:
     """Return a value as a finite number; NaN if it is missing, or is none."""
     with suppress(ArithmeticError, TypeError, ValueError):
+        value = _real(value)
         if isinstance(value, str):
             word = value.strip().lower()
             value = _TRUTH[word] if word in _TRUTH else float(word)
@@ -456,9 +455,15 @@ def number_of(value: Any) -> float:
 def _read(value: Any, read: Callable[[Any], Any]) -> Any:
     """Return what is read of a value; None if it is missing, or nothing can be."""
     with suppress(Exception):  # of an odd value, of which no error tells
+        value = _real(value)
         if kind_of_type(type(value)) is not None and not is_missing(value):
             return read(value)
     return None
+
+
+def _real(value: Any) -> Any:
+    """Return a complex number that is real as a float: one makes all others complex."""
+    return value.real if isinstance(value, complex) and value.imag == 0 else value
 
 
 def _labels(column: Any) -> NDArray[np.object_]:
