@@ -274,6 +274,7 @@ IN_TEXTS = {
     "string": pd.Series(TEXTS, dtype="string"),
     "objects": pd.Series(TEXTS, dtype=object),
     "objects with NaN": pd.Series(["a", np.nan, "7", "True"], dtype=object),
+    "objects with NA": pd.Series(["a", pd.NA, "7", "True"], dtype=object),
     "categories": pd.Series(TEXTS, dtype="category"),
     "polars": pl.Series(TEXTS),
     "enum": pl.Series(TEXTS, dtype=pl.Enum(["True", "a", "7"])),
@@ -405,7 +406,8 @@ def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
     texts = pd.Series(["9999-12-31T23:59", "0001-01-01"])
     assert seen(public, twice(texts))["x"].dt.year.tolist() == [9999, 1] * 2
     public = twice(pd.Series([1] * 9, dtype="m8[ns]"))
-    found = seen(public, twice(pd.Series([10**12, -(10**12)], dtype="m8[s]")))["x"]
+    spans = pd.Series(np.array([10**12, -(10**12)], "m8[s]"))
+    found = seen(public, twice(spans))["x"]
     assert [span.days for span in found] == [106_751, -106_751] * 2
 
 
