@@ -129,6 +129,11 @@ def test_lists_of_mixed_values_keep_their_numbers():
             TypeError,
             "argument must be a string or a number, not 'dict', in pub",
         ),
+        (
+            pl.DataFrame({"a": pl.Series([[1, 2]], dtype=pl.Array(pl.Int64, 2))}),
+            TypeError,
+            "not 'ndarray', in the column 'a' of pub",
+        ),
         (pl.DataFrame({"a": [[1]]}), TypeError, "the column 'a' of pub"),
         (np.array([[10**400]]), ValueError, "Pub holds a number beyond 1.8e308 or"),
         (

@@ -171,6 +171,7 @@ IN_OTHERS = {
     "odd": pd.Series([2, {"a": 1}, np.float32(7), True], dtype=object),
     "dates": pd.Series([2, pd.Timestamp("2020-01-01"), 7, 1], dtype=object),
     "complex": pd.Series([2, 1j, 7, 1]),
+    "complex objects": pd.Series([2 + 0j, 1j, 7, 1 + 0j], dtype=object),
     "NaN of polars": pl.Series([2.0, np.nan, 7.0, 1.0]),
     "polars texts": pl.Series(["2.0", "x", "7", "true"]),
 }
@@ -224,6 +225,15 @@ def test_numbers_that_a_type_has_no_place_for_are_the_nearest():
     assert seen(signed, whole)["x"].tolist() == [2**63 - 1, 2**53 + 1] * 9
 
 
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float[pyarrow]"])
+def test_numbers_beyond_short_floats_are_none_that_is_infinite(dtype):
+    """An error would tell of them."""
+    public = pd.DataFrame({"x": pd.Series([1.0, 2.0] * 20, dtype=dtype)})
+    found = seen(public, pd.DataFrame({"x": [1e300, -1e300] * 20}))["x"]
+    assert np.isfinite(found.to_numpy(dtype=float)).all()
+    assert found.dtype == public["x"].dtype
+
+
 def test_what_is_missing_among_whole_numbers_is_the_median_of_public_ones():
     """Their type has no place for it, and one of another type would show."""
     public = pd.DataFrame({"x": [10, 20, 90] * 9, "b": [True, True, False] * 9})
@@ -234,12 +244,37 @@ def test_what_is_missing_among_whole_numbers_is_the_median_of_public_ones():
     assert (found.dtypes == public.dtypes).all()
 
 
+def test_what_is_missing_leaves_whole_numbers_as_they_are():
+    """As floats, which a table has beside gaps, they would be others."""
+    whole = [2**53 + 1, None] * 4
+    public = pd.DataFrame({"x": pd.Series([1, 2, 3] * 9)})
+    for private in (
+        *(pd.Series(whole, dtype=dtype) for dtype in ("Int64", "int64[pyarrow]")),
+        pd.Series(whole, dtype="Int64").astype("category"),
+        pl.Series(whole),
+    ):
+        assert seen(public, twice(private))["x"].tolist() == [2**53 + 1, 2] * 8
+
+
+def test_sparse_columns_of_pandas_are_read_as_their_numbers():
+    for values_, expected in (
+        ([0, 1, 1], [1, 0, 9]),
+        ([0.0, 1.0, 2.0], [None, 0.0, 9.0]),
+        ([False, True, True], [True, False, True]),
+    ):
+        public = twice(pd.Series(pd.arrays.SparseArray(values_ * 5)))
+        found = seen(public, twice(pd.Series([None, 0, 9], dtype=object)))["x"]
+        assert found.dtype == public["x"].dtype
+        assert found.astype(object).where(found.notna(), None).tolist() == expected * 2
+
+
 TEXTS = ["a", None, "7", "True"]
 IN_TEXTS = {
     "str": pd.Series(TEXTS),
     "string": pd.Series(TEXTS, dtype="string"),
     "objects": pd.Series(TEXTS, dtype=object),
     "objects with NaN": pd.Series(["a", np.nan, "7", "True"], dtype=object),
+    "objects with NA": pd.Series(["a", pd.NA, "7", "True"], dtype=object),
     "categories": pd.Series(TEXTS, dtype="category"),
     "polars": pl.Series(TEXTS),
     "enum": pl.Series(TEXTS, dtype=pl.Enum(["True", "a", "7"])),
@@ -264,6 +299,27 @@ def test_texts_are_read_in_the_public_type(name):
         pd.testing.assert_frame_equal(found, public.reset_index(drop=True))
         gaps, own = ([type(x) for x in X["x"][X["x"].isna()]] for X in (found, public))
         assert gaps == own
+
+
+@pytest.mark.parametrize("name", IN_TEXTS)
+def test_texts_that_no_file_can_hold_are_read_as_others(name):
+    """An error of Arrow or polars would show them."""
+    private = pd.Series(["\ud800", "a"], dtype=object)
+    assert seen(twice(IN_TEXTS[name]), twice(private))["x"].to_list()[1::2] == ["a"] * 2
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.arrays.SparseArray([0, "a"] * 9)),
+        pd.Series([1.5] * 18, dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+        pl.Series([1, "a"] * 9, dtype=pl.Object),
+    ],
+)
+def test_types_that_private_records_cannot_be_read_in_are_refused(column):
+    """At the public table, and not at the first record that lacks a value."""
+    with pytest.raises(IncompatibleError, match="cannot be read in columns of"):
+        seen(twice(column), twice(column))
 
 
 def test_values_that_are_no_public_category_are_missing():
@@ -346,6 +402,23 @@ def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
         )
         found = seen(public, twice(far))["x"]
         assert [date.year for date in found] == [2262, 1677] * 2
+    public = twice(pd.Series(["2020-01-01"] * 9, dtype="M8[us]").dt.tz_localize(ZONE))
+    texts = pd.Series(["9999-12-31T23:59", "0001-01-01"])
+    assert seen(public, twice(texts))["x"].dt.year.tolist() == [9999, 1] * 2
+    public = twice(pd.Series([1] * 9, dtype="m8[ns]"))
+    spans = pd.Series(np.array([10**12, -(10**12)], "m8[s]"))
+    found = seen(public, twice(spans))["x"]
+    assert [span.days for span in found] == [106_751, -106_751] * 2
+
+
+def test_dates_beyond_the_year_9999_are_the_last_ones():
+    """Python has none, and Arrow fails with an error that shows the day."""
+    days = pd.Series([2**30, 0] * 4, dtype="int32[pyarrow]").astype("date32[pyarrow]")
+    seconds = pd.Series(np.array(["20000-01-01", "1970-01-01"] * 4, "M8[s]"))
+    public = twice(pd.Series(["1970-01-01", "2000-01-01"] * 9, dtype="M8[us]"))
+    for private in (days, seconds, pl.Series([10**15, 0] * 4).cast(pl.Datetime("ms"))):
+        found = seen(public, twice(private))["x"]
+        assert found.dt.year.isin([9999, 1970]).all(), private
 
 
 def test_arrays_are_read_column_by_column():
@@ -468,7 +541,7 @@ def test_named_targets_in_another_order_are_refused(model):
             if isinstance(bad, TableReference)
             else {"X_reference": X_OTHER, "y_reference": bad}
         )
-        with pytest.raises(IncompatibleError, match=r"order|both be a data frame"):
+        with pytest.raises(IncompatibleError, match=r"order|lacks"):
             model.fit(X_NAMED, y, **given)
     model.fit(X_NAMED, y, X_reference=X_OTHER, y_reference=public)
     assert model.certificate_.private

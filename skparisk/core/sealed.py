@@ -9,16 +9,15 @@ cannot hold is missing, and never an error, which would tell about one record.
 
 from __future__ import annotations
 
-import builtins
 import datetime
 import decimal
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from importlib import import_module
-from numbers import Real
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from statistics import median_low
 from typing import Any, NoReturn, Self, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -29,8 +28,6 @@ from scipy import sparse
 from skparisk.core.checks import IncompatibleError
 
 Records: TypeAlias = Any
-Floats: TypeAlias = NDArray[np.float64]
-Holes: TypeAlias = NDArray[np.bool_]
 
 NUMBER, BOOLEAN, TEXT, MISSING = "number", "boolean", "text", "missing"
 _KINDS_OF_TYPES: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -42,29 +39,24 @@ _KINDS_OF_TYPES: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.time,), "time"),
     ((Real, decimal.Decimal), NUMBER),
 )
-# Of pandas; they are compared by name, as pandas is not imported.
-_MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
+# What is missing in pandas, by name, as pandas is not imported.
+_GAPS = {"NoneType": None, "NAType": "NA", "NaTType": "NaT"}
 _TRUTH = {"true": 1.0, "false": 0.0}
-_GAPS: Mapping[str, Callable[[], Any]] = {
-    "float": lambda: math.nan,
-    "NAType": lambda: import_module("pandas").NA,
-    "NaTType": lambda: import_module("pandas").NaT,
+# The ends of dates, also of those in nanoseconds, and of durations; some are two days
+# nearer, as a zone is to be added.
+_ENDS: Mapping[str, tuple[Any, Any]] = {
+    "M": (datetime.datetime.min, datetime.datetime.max),
+    "M8[ns]": (datetime.datetime(1677, 9, 24), datetime.datetime(2262, 4, 9)),
+    "zone": (datetime.datetime(1, 1, 3), datetime.datetime(9999, 12, 29)),
+    "m": (datetime.timedelta(-106_751), datetime.timedelta(106_751)),
 }
-_OF_ARROW = "string of Arrow"
-# Where types of objects are made again; what is of others is kept, or missing.
-_TYPES = {"builtins": builtins, "numpy": np, "decimal": decimal, "datetime": datetime}
-# Nanoseconds in the units of dates; the last one is that of days without a time.
-_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "D": 86400 * 10**9}
+_ARROW_TEXT = "string of Arrow"
 WORDS = {
     "array": "an array",
     "frame": "a data frame",
     "sparse": "a sparse matrix",
     "texts": "a list of texts",
 }
-_FLAT = (
-    "Expected 2D array, got {} array instead, in X.\nReshape your data: "
-    "array.reshape(-1, 1) is a single feature, array.reshape(1, -1) a single sample."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,26 +71,24 @@ class PublicForm:
     n_columns: int
     columns: tuple[ColumnForm, ...] = ()
     names: tuple[Any, ...] = ()  # of the columns of a data frame
-    package: str = "numpy"
     is_matrix: bool = False  # of sparse records: `*` is another product for arrays
     targets: TargetForm | None = None
 
     @classmethod
     def of(cls, X: Records, y: Any = None) -> Self:
         """Return the form of public records as references keep them, and of targets."""
-        targets = None if y is None else TargetForm.of(y)
         container = container_of(X)
-        n_columns = 1 if container == "texts" else X.shape[1]
-        if container == "sparse":
-            is_matrix = not isinstance(X, sparse.sparray)
-            return cls(container, n_columns, is_matrix=is_matrix, targets=targets)
-        if container == "array" and X.dtype.kind in "biuf":
-            return cls(container, n_columns, targets=targets)
-        columns = tuple(map(ColumnForm.of, native_columns(X)))
-        if container != "frame":
-            return cls(container, n_columns, columns, targets=targets)
-        names, package = tuple(X.columns), _package_of(X)
-        return cls(container, n_columns, columns, names, package, targets=targets)
+        plain = container == "sparse" or (
+            container == "array" and X.dtype.kind in "biuf"
+        )
+        return cls(
+            container,
+            n_columns=1 if container == "texts" else X.shape[1],
+            columns=() if plain else tuple(map(_form_of, native_columns(X))),
+            names=tuple(X.columns) if container == "frame" else (),
+            is_matrix=isinstance(X, sparse.spmatrix),
+            targets=None if y is None else TargetForm.of(y),
+        )
 
     def read(self, X: Any, y: Any = None) -> tuple[Records, Any]:
         """Return private records and targets in this form.
@@ -119,21 +109,16 @@ class PublicForm:
         found = container_of(X)
         if self.container == "texts" and found == "array" and X.ndim == 1:
             found = "texts"  # a list that happens to have no text
+        if self.container == "array" and found in ("array", "texts") and X.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {X.ndim}D array instead, in X.\nReshape your "
+                "data: array.reshape(-1, 1) is a single feature, array.reshape(1, -1) "
+                "a single sample."
+            )
         if found != self.container:
-            if self.container == "array" and found == "texts":
-                raise ValueError(_FLAT.format("1D"))
             raise IncompatibleError(
                 f"The reference is {WORDS[self.container]}, but X is {WORDS[found]}: "
                 "give both in the same form."
-            )
-        if found == "frame":
-            check_names(self.names, [*X.columns], "X")
-        elif found == "array" and X.ndim != 2:
-            raise ValueError(_FLAT.format(f"{X.ndim}D" if X.ndim else "scalar"))
-        if self.columns and [*X.shape[1:]] not in ([], [self.n_columns]):
-            raise IncompatibleError(
-                f"The reference has {self.n_columns} features, but X has {X.shape[1]}: "
-                "the numbers must be equal."
             )
         if found == "sparse":
             kind = sparse.csr_matrix if self.is_matrix else sparse.csr_array
@@ -143,248 +128,151 @@ class PublicForm:
             return made
         if not self.columns:
             return numbers(X)
+        if found == "frame":
+            check_names(self.names, [*X.columns], "X")
+        elif X.shape[1:] not in ((), (self.n_columns,)):
+            raise IncompatibleError(
+                f"The reference has {self.n_columns} features, but X has {X.shape[1]}: "
+                "the numbers must be equal."
+            )
         pairs = zip(self.columns, native_columns(X), strict=True)
         read = [form.read(column) for form, column in pairs]
         if found != "frame":
             return read[0] if found == "texts" else np.column_stack(read)
-        make = import_module(self.package).DataFrame
-        if self.package == "polars":
-            return make(dict(zip(self.names, read, strict=True)))
-        frame = make(dict(enumerate(read)))
+        columns = {str(place): column for place, column in enumerate(read)}
+        frame = _module(self.columns[0].package).DataFrame(columns)
         frame.columns = [*self.names]
         return frame
 
 
-@dataclass(frozen=True)
-class ColumnType:
-    """Type of a column, in words of which its package makes it again."""
-
-    kind: str
-    package: str
-    name: str
-    plain: str = "O"  # the type of numpy, in universal time for dates
-    zone: str | None = None
-    categories: tuple[Any, ...] = ()
-    of_categories: str = ""
-    ordered: bool = False
-
-    @classmethod
-    def of(cls, column: Any) -> Self:
-        """Return the type of a series, or of an array of one dimension."""
-        dtype = column.dtype
-        if isinstance(column, np.ndarray):
-            kind = {"M": "date", "m": "duration"}.get(dtype.kind, "objects")
-            return cls(kind, "numpy", dtype.str, dtype.str)
-        package, name = _package_of(column), str(dtype)
-        if package == "pandas" and dtype == "object":  # whatever is in it
-            return cls("objects", package, name)
-        if name == "string":  # in Python or in Arrow
-            return cls("text", package, f"string[{dtype.storage}]")
-        if name == "string[pyarrow]":  # of Arrow itself, which has the same name
-            return cls("text", package, _OF_ARROW)
-        found = nw.from_native(column, series_only=True).dtype
-        if found.is_float() or found.is_decimal():
-            return cls("number", package, name)
-        if found.is_integer():
-            return cls("integer", package, name, str(found).lower())
-        if found == nw.Boolean:
-            return cls("boolean", package, name, "bool")
-        if isinstance(found, nw.Date | nw.Datetime):
-            unit = getattr(found, "time_unit", "D")
-            zone = getattr(found, "time_zone", None)
-            return cls("date", package, name, f"M8[{unit}]", zone)
-        if isinstance(found, nw.Duration):
-            return cls("duration", package, name, f"m8[{found.time_unit}]")
-        if isinstance(found, nw.Categorical | nw.Enum):
-            if package == "polars":  # others than Enum have no list of their own
-                listed = tuple(getattr(found, "categories", ()))
-                return cls("category", package, name, categories=listed)
-            known = dtype.categories
-            return cls(
-                "category",
-                package,
-                name,
-                categories=tuple(known.to_list()),
-                of_categories=str(known.dtype),
-                ordered=bool(dtype.ordered),
-            )
-        return cls("text" if found == nw.String else "objects", package, name)
-
-    def native(self) -> Any:
-        """Return the type as the package has it."""
-        if self.package == "numpy":
-            return np.dtype(self.name)
-        package: Any = import_module(self.package)
-        if self.package == "pandas":
-            if self.kind == "category":
-                known = package.Index([*self.categories], dtype=self.of_categories)
-                return package.CategoricalDtype(known, self.ordered)
-            if self.name == _OF_ARROW:
-                return package.ArrowDtype(import_module("pyarrow").string())
-            return package.api.types.pandas_dtype(self.name)
-        if self.kind == "category":
-            return package.Enum([*self.categories])
-        if self.kind in ("date", "duration") and self.plain != "M8[D]":
-            unit = np.datetime_data(self.plain)[0]
-            kind = package.Datetime if self.kind == "date" else package.Duration
-            return kind(unit, self.zone) if self.kind == "date" else kind(unit)
-        name, _, size = self.name.partition("(")
-        kind = getattr(package, name)
-        return kind(*map(int, re.findall(r"\d+", size))) if size else kind
-
-
 @dataclass(frozen=True, eq=False)
 class ColumnForm:
-    """Type of a public column, and what is missing in it.
+    """Type of a public column, in words of which its package makes it again.
 
-    `missing` names the type of what stands for a missing value among objects, and among
-    floats of polars, which have two. `fill` takes its place where the column has none:
-    the lower median of the public values. `types` are the names of those of Python that
-    objects have, for each kind of value.
+    `kind` is the type of numpy whose values it has: "float32", "int8", "bool", "M8[ns]"
+    for dates, "m8[ns]" for durations, "U" for texts, "O" for objects; or "category".
+    `gap` takes the place of what is missing: what the public column has for it, among
+    objects, and among floats of polars, which have two; and where a type has nothing
+    for it, the lower median of the public values.
     """
 
-    type: ColumnType
-    missing: str = "NoneType"
-    fill: int = 0
-    types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    package: str
+    dtype: Any  # a name; of categories, that of their type; of polars, an empty table
+    kind: str
+    gap: Any = None
+    known: tuple[Any, ...] = ()  # categories, or the types of objects
+    ordered: bool = False  # of categories
+    zone: str | None = None  # of dates
 
     @classmethod
     def of(cls, column: Any) -> Self:
         """Return the form of a public column, a series or an array."""
-        form = cls(ColumnType.of(column))
-        kind, (values, holes) = form.type.kind, plain(column)
-        there = values[~holes]
-        if kind in ("integer", "boolean") and there.size:
-            middle = (there.size - 1) // 2
-            return replace(form, fill=int(np.partition(there, middle)[middle]))
-        if kind == "number" and form.type.package == "polars" and holes.any():
-            return form if column.is_null().any() else replace(form, missing="float")
-        if kind != "objects":
-            return form
-        gaps = [type(value).__name__ for value in column if _is_gap(value)]
-        types: dict[str, dict[str, None]] = {}
-        for value in there:
-            name = f"{type(value).__module__}.{type(value).__qualname__}"
-            types.setdefault(str(kind_of_type(type(value))), {})[name] = None
-        return replace(
-            form,
-            missing=gaps[0] if gaps else "NoneType",
-            types={kind: tuple(known) for kind, known in types.items()},
-        )
+        dtype, package, gap, zone = column.dtype, "numpy", None, None
+        known: tuple[Any, ...] = ()
+        name: Any = str(dtype)
+        own = getattr(dtype, "subtype", dtype)  # of numpy, in sparse ones of pandas
+        listed = _listed(column)
+        if isinstance(column, np.ndarray):
+            name = dtype.str
+            kind = dtype.str[1:] if dtype.kind in "mM" else "O"
+        else:
+            series = nw.from_native(column, series_only=True)
+            package = series.implementation.value
+            zone = getattr(series.dtype, "time_zone", None)
+            kind = "O" if name == "object" else _kind_of(series.dtype)
+            if own is not dtype:
+                kind = own.name
+            if kind == "category":
+                known = tuple(series.cat.get_categories().to_list())
+            if package == "polars":
+                name = column.clear().to_frame().write_ipc(None).getvalue()
+            elif kind == "category":
+                name = str(dtype.categories.dtype)
+            elif name == "string":  # in Python or in Arrow
+                name = f"string[{dtype.storage}]"
+            elif name == "string[pyarrow]":  # of Arrow itself, which has the same name
+                name = _ARROW_TEXT
+        if kind == "O":
+            known = tuple({type(value): 0 for value in listed if not is_missing(value)})
+        if kind == "O" or package == "polars":
+            gap = next(filter(is_missing, listed), None)
+            gap = _GAPS.get(type(gap).__name__, gap)
+        elif kind[0] in "iub" and isinstance(own, np.dtype):
+            gap = median_low(listed)
+        ordered = bool(getattr(dtype, "ordered", False))
+        return cls(package, name, kind, gap, known, ordered, zone)
+
+    def native(self) -> Any:
+        """Return the type as the package has it."""
+        package = _module(self.package)
+        if package is np:
+            return np.dtype(self.dtype)
+        if self.package == "polars":
+            return package.read_ipc(self.dtype).to_series().dtype
+        if self.kind == "category":
+            known = package.Index([*self.known], dtype=self.dtype)
+            return package.CategoricalDtype(known, self.ordered)
+        if self.dtype == _ARROW_TEXT:
+            return package.ArrowDtype(_module("pyarrow").string())
+        return package.api.types.pandas_dtype(self.dtype)
 
     def read(self, column: Any) -> Any:
         """Return a private column in this form, each value by itself."""
-        kind, package = self.type.kind, self.type.package
-        if kind not in ("number", "objects") and ColumnType.of(column) == self.type:
+        package, dtype, letter = _module(self.package), self.native(), self.kind[0]
+        made: Any = np.ndarray if package is np else package.Series
+        if letter in "iubMmU" and isinstance(column, made) and column.dtype == dtype:
             # Nothing is missing in two ways there. The row labels are no records.
             return column.reset_index(drop=True) if is_pandas(column) else column
-        values, holes = plain(column)
-        if kind in ("date", "duration"):
-            return self._of_times(_times(values, holes, np.dtype(self.type.plain)))
-        if kind == "number":
-            found: NDArray[Any] = numbers(values, holes)
-            holes = np.isnan(found)
-        elif kind in ("integer", "boolean"):
-            found, holes = _whole(values, holes, np.dtype(self.type.plain))
+        if letter == "f":  # all at once
+            most = float(np.finfo(self.kind).max)
+            values = np.clip(numbers(column), -most, most)
+            found = [None if value != value else value for value in values.tolist()]
         else:
-            found = self._objects(values, holes)
-            holes = np.array([value is None for value in found], dtype=bool)
-        dtype = self.type.native()
-        if kind != "objects" and isinstance(dtype, np.dtype):
-            found[holes] = math.nan if kind == "number" else self.fill
-            with np.errstate(over="ignore"):
-                found = found.astype(dtype)
-            if kind == "number":
-                found[~np.isfinite(found)] = math.nan
-        else:
-            found = found.astype(object)
-            found[holes] = _GAPS.get(self.missing, lambda: None)()
-        if package == "numpy":
-            return found
-        make = import_module(package).Series
-        if package == "pandas":
-            return make(found, dtype=dtype)
-        return make(found.tolist(), dtype=dtype, strict=False)
+            read = partial(_READERS[letter], self) if letter != "c" else _category(self)
+            found = [_read(value, read) for value in _listed(column)]
+        gap = self.gap
+        if isinstance(gap, str):
+            gap = getattr(_module("pandas"), gap)
+        found = [gap if value is None else value for value in found]
+        if package is np:
+            return np.array(found, dtype)
+        strict = {"strict": False} if self.package == "polars" else {}
+        return made(found, dtype=dtype, **strict)
 
-    def _objects(self, values: NDArray[Any], holes: Holes) -> NDArray[np.object_]:
-        """Return values as objects that the type has, None for all others."""
-        read: Callable[[Any], Any] = self._as_object
-        if self.type.kind == "text":
-            read = text_of
-        elif self.type.kind == "category":
-            known = self.type.categories
-            exact = {value: value for value in known}
-            alike = {key_of(value): value for value in reversed(known)}
 
-            def read(value: Any) -> Any:
-                return exact[value] if value in exact else alike.get(key_of(value))
+def _form_of(column: Any) -> ColumnForm:
+    """Return the form of a public column; refuse types in which nothing can be missing.
 
-        found = np.full(len(values), None, dtype=object)
-        for place in np.flatnonzero(~holes):
-            with suppress(Exception):  # of an odd value, of which no error tells
-                value = values[place]
-                if isinstance(value, complex):  # all are, as soon as one value was
-                    value = number_of(value)
-                if kind_of_type(type(value)) is not None and not is_missing(value):
-                    found[place] = read(value)
-        return found
-
-    def _as_object(self, value: Any) -> Any:
-        """Return a value as one of the types that the public column has."""
-        kind, own = str(kind_of_type(type(value))), type(value)
-        if kind == NUMBER and math.isnan(number_of(value)):
-            return None
-        if f"{own.__module__}.{own.__qualname__}" in self.types.get(kind, ()):
-            return value
-        if kind not in self.types:
-            kind = TEXT if TEXT in self.types else NUMBER
-            value = number_of(value) if kind == NUMBER else value
-        if kind == TEXT:
-            value = text_of(value)
-        module, _, name = self.types[kind][0].rpartition(".")
-        return None if is_missing(value) else getattr(_TYPES[module], name)(value)
-
-    def _of_times(self, times: NDArray[Any]) -> Any:
-        """Return a column of dates or durations, which are in universal time."""
-        package, zone = self.type.package, self.type.zone
-        if package == "numpy":
-            return times
-        series = import_module(package).Series(times)
-        if package == "pandas":
-            series = series.dt.tz_localize("UTC") if zone else series
-            return series.astype(self.type.native())
-        if zone:
-            series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-        return series.cast(self.type.native())
+    That would be an error at the first private record that lacks a value.
+    """
+    with suppress(Exception):  # which may show a value
+        form = ColumnForm.of(column)
+        form.read(np.array([None], dtype=object))
+        return form
+    raise IncompatibleError(
+        f"Private records cannot be read in columns of {type(column.dtype).__name__}: "
+        "give the reference other types, such as floats or texts."
+    )
 
 
 @dataclass(frozen=True)
 class TargetForm:
-    """Number and names of public targets, and whether they are labels."""
+    """Names of public targets, and whether they are labels."""
 
     shape: tuple[int, ...]  # of the targets of one record
-    names: tuple[Any, ...] | None
+    names: tuple[Any, ...]  # numbers, where they have none
     labels: bool
     dtype: str  # of numpy: that of labels that are numbers
 
     @classmethod
     def of(cls, y: Any) -> Self:
         """Return the form of public targets: an array, a list, a series or a frame."""
-        names = tuple(y.columns) if is_frame(y) else None
-        columns = [plain(column)[0] for column in _target_columns(y)]
-        labels = any(
-            kind_of_type(type(value)) == TEXT
-            for values in columns
-            if values.dtype == object
-            for value in values
-        )
+        targets = _targets(y)
+        columns = [*map(values_of, targets.values())]
+        values = (value for column in columns for value in column.tolist())
+        labels = any(isinstance(value, str | bytes) for value in values)
         dtype = np.dtype(object) if labels else np.result_type(*columns)
-        return cls(np.shape(y)[1:], names, labels, dtype.str)
-
-    @property
-    def n_targets(self) -> int:
-        """How many there are for each record."""
-        return math.prod(self.shape)
+        return cls(np.shape(y)[1:], tuple(targets), labels, dtype.str)
 
     def read(self, y: Any) -> NDArray[Any]:
         """Return private targets in this form: numbers, or labels; NaN or None if none.
@@ -398,25 +286,17 @@ class TargetForm:
             raise ValueError(
                 f"y must have one or two dimensions, got {np.ndim(y)} of them."
             )
-        columns = _target_columns(y)
-        if len(columns) != self.n_targets:
+        columns, n_targets = _targets(y), len(self.names)
+        if len(columns) != n_targets:
             raise IncompatibleError(
-                f"The reference has {self.n_targets} targets, but y has "
-                f"{len(columns)}: the numbers must be equal."
+                f"The reference has {n_targets} targets, but y has {len(columns)}: the "
+                "numbers must be equal."
             )
-        if self.n_targets > 1:
-            names = tuple(y.columns) if is_frame(y) else None
-            if (names is None) != (self.names is None):
-                raise IncompatibleError(
-                    "The targets of the reference and those of X must both be a data "
-                    "frame, or both an array: columns are known by name or by place."
-                )
-            if self.names is not None and names is not None:
-                check_names(self.names, names, "y")
-        read = _labels if self.labels else _numbers_or_whole
-        found = [read(*plain(column)) for column in columns]
-        made = np.column_stack(found) if found else np.empty((len(y), 0))
-        return made.reshape(len(made), *self.shape)
+        if n_targets > 1:
+            check_names(self.names, columns, "y")
+        read = _labels if self.labels else numbers
+        found = [*map(read, columns.values())]
+        return np.column_stack(found).reshape(-1, *self.shape)
 
 
 def is_frame(X: Any) -> bool:
@@ -449,15 +329,11 @@ def unmasked(values: Any) -> Any:
     if is_frame(values) or sparse.issparse(values):
         return values
     if isinstance(values, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(values)
-        kind = np.float64 if values.dtype.kind in "biuf" else object
-        values = np.array(values.data, dtype=kind)
-        values[mask] = math.nan if kind is np.float64 else None
+        gap: Any = math.nan if values.dtype.kind in "biuf" else None
+        values = np.where(np.ma.getmaskarray(values), gap, values.data)
     array = np.asarray(values)
-    if array.dtype.kind in "UST":
-        # Not through the array, in which numbers beside texts are texts as well.
-        array = np.asarray(array if values is array else values, dtype=object)
-    return array
+    # Not through the array, in which numbers beside texts are texts as well.
+    return np.asarray(values, dtype=object) if array.dtype.kind in "UST" else array
 
 
 def native_columns(records: Records) -> Iterator[Any]:
@@ -490,60 +366,58 @@ def check_names(
 
 def is_missing(value: Any) -> bool:
     """Tell if a value stands for none: None, NaN, and what pandas has besides."""
-    return type(value).__name__ in _MISSING_TYPES or bool(value != value)
+    return type(value).__name__ in _GAPS or bool(value != value)
 
 
 def kind_of_type(kind: type) -> str | None:
     """Return what values of a type are, or None if they may not be in a table."""
-    if kind.__name__ in _MISSING_TYPES:
+    if kind.__name__ in _GAPS:
         return MISSING
     return next((word for of, word in _KINDS_OF_TYPES if issubclass(kind, of)), None)
 
 
-def plain(column: Any) -> tuple[NDArray[Any], Holes]:
-    """Return the values of a column in an array, and which of them are missing.
+def values_of(column: Any) -> NDArray[Any]:
+    """Return the values of a column in an array, dates in universal time.
 
-    Numbers, truth values, and dates in universal time keep their types; all else is
-    objects.
+    Numbers and truth values, if none is missing, keep their types; all else that is
+    neither dates nor durations is objects.
     """
-    if isinstance(column, np.ndarray):
-        values = column
-        if values.dtype != object:
-            return values, np.asarray(values != values)
-    else:
+    if not isinstance(column, np.ndarray):
         series = nw.from_native(column, series_only=True)
-        gaps, kind = series.is_null().to_numpy(), series.dtype
-        if kind.is_integer() or kind == nw.Boolean:
-            empty: Any = False if kind == nw.Boolean else 0
-            return series.fill_null(empty).to_numpy(), gaps
-        if kind.is_float() or (kind.is_temporal() and kind != nw.Time):
-            values = series.to_numpy()
-            return values, gaps | (values != values)
-        listed = series.to_list()
-        values = np.fromiter(listed, object, len(listed))
-    return values, np.fromiter(map(_is_gap, values.ravel()), bool, values.size).reshape(
-        values.shape
-    )
+        if series.dtype == nw.Date:  # Arrow would fail at one that Python has not
+            series = series.cast(nw.Datetime("ms"))
+        text = series.dtype == nw.String  # not padded to the longest one
+        column = series.to_list() if text else series.to_numpy()
+        if text or column.ndim > 1:  # of lists of one length
+            column = np.fromiter(column, object, len(column))
+    kind = column.dtype.kind
+    if kind == "M":  # of the years that Python has
+        return np.clip(column.astype("M8[us]"), *np.array(_ENDS["M"], "M8[us]"))
+    return column.astype("m8[us]") if kind == "m" else column
 
 
-def numbers(values: NDArray[Any], holes: Holes | None = None) -> Floats:
-    """Return values as finite numbers; NaN for what is missing, or is no number.
+def _listed(column: Any) -> list[Any]:
+    """Return the values of a column one by one, dates in universal time."""
+    values = values_of(column)
+    if values.dtype.kind == "f" and not isinstance(column, np.ndarray):
+        # One that is missing made floats of the others, which may not hold them.
+        return column.to_list()
+    return values.tolist()
+
+
+def numbers(values: Any) -> NDArray[np.float64]:
+    """Return values, or a series, as finite numbers; NaN for what is none.
 
     A text that is a number is read as one: whether a file has one text more in a column
     must not decide what all others are.
     """
-    if values.dtype == object:
-        read = map(number_of, values.ravel())
-        found = np.fromiter(read, np.float64, values.size).reshape(values.shape)
-    elif values.dtype.kind in "mM":
-        found = np.full(values.shape, math.nan)
-    elif values.dtype.kind == "c":  # all of it is, as soon as one value was
-        found = np.where(values.imag == 0, values.real, math.nan)
-    else:
+    values = values_of(values)
+    if values.dtype.kind in "biuf":
         found = np.array(values, dtype=np.float64)
+    else:
+        read = map(number_of, _listed(values.ravel()))
+        found = np.fromiter(read, np.float64, values.size).reshape(values.shape)
     found[~np.isfinite(found)] = math.nan
-    if holes is not None:
-        found[holes] = math.nan
     return found
 
 
@@ -553,8 +427,8 @@ def text_of(value: Any) -> str:
         return value.decode(errors="replace")
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    try:
-        return str(value)
+    try:  # of what Arrow and polars have a place for
+        return str(value).encode(errors="replace").decode()
     except Exception:  # as of a number of too many digits: an error would tell of it
         return "\N{REPLACEMENT CHARACTER}"
 
@@ -567,9 +441,8 @@ def key_of(value: Any) -> Any:
 
 def number_of(value: Any) -> float:
     """Return a value as a finite number; NaN if it is missing, or is none."""
-    if type(value) is complex and value.imag == 0:
-        value = value.real
     with suppress(ArithmeticError, TypeError, ValueError):
+        value = _real(value)
         if isinstance(value, str):
             word = value.strip().lower()
             value = _TRUTH[word] if word in _TRUTH else float(word)
@@ -579,91 +452,110 @@ def number_of(value: Any) -> float:
     return math.nan
 
 
-def _whole(
-    values: NDArray[Any], holes: Holes, wanted: np.dtype[Any]
-) -> tuple[NDArray[Any], Holes]:
-    """Return the nearest whole numbers, or truth values, that a type has."""
-    if values.dtype.kind not in "biu":
-        values = numbers(values, holes)
-        holes = np.isnan(values)
-        values = np.rint(np.where(holes, 0.0, values))
-    if wanted.kind == "b":
-        return values == 1, holes | ((values != 0) & (values != 1))
-    ends = np.iinfo(wanted)
-    low, high = values <= ends.min, values >= ends.max
-    found = np.where(low | high, 0, values).astype(wanted)
-    found[low], found[high] = ends.min, ends.max
-    return found, holes
-
-
-def _labels(values: NDArray[Any], holes: Holes) -> NDArray[np.object_]:
-    """Return values as texts, None for what is missing."""
-    listed = zip(values.tolist(), holes.tolist(), strict=True)
-    read = (None if hole else text_of(value) for value, hole in listed)
-    return np.fromiter(read, object, len(values))
-
-
-def _times(values: NDArray[Any], holes: Holes, wanted: np.dtype[Any]) -> NDArray[Any]:
-    """Return dates or durations in a unit, rounded down; NaT for what is none.
-
-    Where the unit has no place for one, it is the nearest that it has, but for two
-    days, as a zone is to be added.
-    """
-    if values.dtype == object:
-        listed = zip(values.tolist(), holes.tolist(), strict=True)
-        read = [None if hole else _time_of(v, wanted.kind) for v, hole in listed]
-        values = np.array(read, dtype=f"{wanted.kind}8[us]")
-    elif values.dtype.kind != wanted.kind:
-        return np.full(len(values), "NaT", dtype=wanted)
-    if np.datetime_data(values.dtype)[0] not in _UNITS:  # hours, or weeks
-        values = values.astype(f"{wanted.kind}8[s]")
-    own, new = (_UNITS[np.datetime_data(each)[0]] for each in (values.dtype, wanted))
-    counts, gaps = values.astype(np.int64), np.isnat(values)
-    if own < new:
-        counts = counts // (new // own)
-    else:
-        most = (np.iinfo(np.int64).max - 2 * _UNITS["D"] // new) // (own // new)
-        counts = np.clip(counts, -most, most) * (own // new)
-    return np.where(gaps, np.array("NaT", wanted), counts.astype(wanted))
-
-
-def _time_of(value: Any, kind: str) -> Any:
-    """Return a date in universal time, or a duration; None if a value is neither."""
+def _read(value: Any, read: Callable[[Any], Any]) -> Any:
+    """Return what is read of a value; None if it is missing, or nothing can be."""
     with suppress(Exception):  # of an odd value, of which no error tells
-        if isinstance(value, str) and kind == "M":
-            value = datetime.datetime.fromisoformat(value)
-        if kind_of_type(type(value)) != {"M": "date", "m": "duration"}[kind]:
-            return None
-        if getattr(value, "tzinfo", None) is not None:
-            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-        return np.array(value, dtype=f"{kind}8[us]")[()]
+        value = _real(value)
+        if kind_of_type(type(value)) is not None and not is_missing(value):
+            return read(value)
     return None
 
 
-def _is_gap(value: Any) -> bool:
-    with suppress(Exception):  # of an odd value, of which no error tells
-        return is_missing(value)
-    return True
+def _real(value: Any) -> Any:
+    """Return a complex number that is real as a float: one makes all others complex."""
+    return value.real if isinstance(value, complex) and value.imag == 0 else value
 
 
-def _package_of(records: Any) -> str:
-    return type(records).__module__.partition(".")[0]
+def _labels(column: Any) -> NDArray[np.object_]:
+    """Return values as texts, None for what is missing."""
+    read = (_read(value, text_of) for value in _listed(column))
+    return np.array([*read], dtype=object)
 
 
-def _numbers_or_whole(values: NDArray[Any], holes: Holes) -> NDArray[Any]:
-    """Return finite numbers; whole ones as they are, which floats may not hold."""
-    whole = values.dtype.kind in "iu" and not holes.any()
-    return values if whole else numbers(values, holes)
+def _whole_number(form: ColumnForm, value: Any) -> int:
+    """Return the nearest whole number that the type has."""
+    ends = np.iinfo(form.kind)
+    whole = int(value) if isinstance(value, Integral) else round(number_of(value))
+    return min(max(whole, int(ends.min)), int(ends.max))
 
 
-def _target_columns(y: Any) -> list[Any]:
-    """Return the columns of targets, each an array or a series."""
+def _time(form: ColumnForm, value: Any) -> Any:
+    """Return the nearest date, or duration, that the type has; None if it is none."""
+    letter = form.kind[0]
+    if letter == "M" and isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if kind_of_type(type(value)) != ("date" if letter == "M" else "duration"):
+        return None
+    low, high = _ENDS.get(form.kind, _ENDS[letter if form.zone is None else "zone"])
+    value = min(max(np.array(value, f"{letter}8[us]").item(), low), high)
+    if form.kind == "M8[D]":
+        return value.date()
+    return value if form.zone is None else value.replace(tzinfo=datetime.UTC)
+
+
+def _category(form: ColumnForm) -> Callable[[Any], Any]:
+    """Return what looks up a category, or the first one that spells the same."""
+    alike = {key_of(value): value for value in reversed(form.known)}
+    known = alike | {value: value for value in form.known}
+    return lambda value: known.get(value, known.get(key_of(value)))
+
+
+def _object(form: ColumnForm, value: Any) -> Any:
+    """Keep an object of a type that the column has, and make one of these of others."""
+    kind = kind_of_type(type(value))
+    if kind == NUMBER and math.isnan(number_of(value)):  # an infinite one
+        return None
+    if type(value) in form.known:
+        return value
+    types = {kind_of_type(own): own for own in reversed(form.known)}
+    if kind not in types:
+        kind = TEXT if TEXT in types else NUMBER
+        value = number_of(value) if kind == NUMBER else value
+    value = text_of(value) if kind == TEXT else value
+    return None if is_missing(value) else types[kind](value)
+
+
+# How a value is read, by the first letter of the kind; floats are read all at once.
+_READERS: Mapping[str, Callable[[ColumnForm, Any], Any]] = {
+    "i": _whole_number,
+    "u": _whole_number,
+    "b": lambda _, value: {0.0: False, 1.0: True}[number_of(value)],
+    "U": lambda _, value: text_of(value),
+    "M": _time,
+    "m": _time,
+    "O": _object,
+}
+
+
+def _kind_of(dtype: Any) -> str:
+    """Return the type of numpy whose values a type of narwhals has."""
+    name = type(dtype).__name__
+    if name in ("Date", "Datetime", "Duration"):
+        unit = getattr(dtype, "time_unit", "D")
+        return f"{'m' if name == 'Duration' else 'M'}8[{unit}]"
+    if dtype.is_numeric():
+        return "float64" if dtype.is_decimal() else name.lower()
+    kinds = {"Boolean": "bool", "String": "U", "Categorical": "category"}
+    return {**kinds, "Enum": "category"}.get(name, "O")
+
+
+def _module(name: Any) -> Any:
+    """Return a package of tables, which is imported only where it is needed."""
+    if name == "numpy":
+        return np
+    return nw.Implementation.from_backend(name).to_native_namespace()
+
+
+def _targets(y: Any) -> dict[Any, Any]:
+    """Return the columns of targets by name, or by number where they have none."""
     if is_frame(y):
-        return [*native_columns(y)]
+        return dict(zip(y.columns, native_columns(y), strict=True))
     if is_series(y):
-        return [y]
+        return {0: y}
     array = unmasked(y)
-    return [*array.reshape(len(array), -1).T] if array.size else []
+    return dict(enumerate(array.reshape(len(array), -1).T if array.size else ()))
 
 
 class Sealed:

@@ -34,7 +34,9 @@ from skparisk.core.sealed import (
     is_pandas,
     is_series,
     kind_of_type,
+    native_columns,
     unmasked,
+    values_of,
 )
 from skparisk.reference._mapped import MappedNumbers
 
@@ -202,20 +204,11 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 
 def columns_of(records: Records) -> Iterator[NDArray[Any]]:
-    """Yield the columns of what is not sparse, as arrays of one dimension.
+    """Return the columns of what is not sparse, as arrays of one dimension.
 
     Dates are in universal time; what is neither numbers, booleans nor dates is objects.
     """
-    if hasattr(records, "iloc"):
-        for place in range(records.shape[1]):
-            yield _pandas_column(records.iloc[:, place])
-    elif is_frame(records):
-        for column in records.get_columns():
-            values = column.to_numpy()
-            kind = values.dtype.kind
-            yield values.astype(f"{kind}8[us]") if kind in "mM" else values
-    else:
-        yield from records.reshape(len(records), -1).T
+    return map(values_of, native_columns(records))
 
 
 @dataclass(frozen=True)
@@ -409,12 +402,3 @@ def _without_missing(array: NDArray[Any]) -> NDArray[Any]:
     """Return objects in which NaN stands for what is missing."""
     holes = np.fromiter(map(is_missing, array.ravel()), bool, array.size)
     return np.where(holes.reshape(array.shape), np.nan, array)
-
-
-def _pandas_column(column: Any) -> NDArray[Any]:
-    kind = column.dtype.kind
-    if kind in "mM":
-        return column.to_numpy(dtype=f"{kind}8[us]")
-    if kind in "iuf" and not isinstance(column.dtype, np.dtype):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return column.to_numpy()
