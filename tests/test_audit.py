@@ -696,7 +696,7 @@ OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUB
         (PrivateRidge(), {"y": None, **PUBLIC}, "y must be given because the query"),
         (ANY, {"X": np.full((300, 2), np.nan)}, "X contains NaN"),
         (ANY, {"X": np.array([["secret", 1.0]] * 300)}, "X contains NaN"),
-        (ANY, {"X": 5.0}, "got scalar array"),
+        (ANY, {"X": 5.0}, "got 0D array"),
         (
             PrivateLogisticRegression(),
             {"y": ["a", "b"] * 150, **PUBLIC_LABELS},

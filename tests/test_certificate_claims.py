@@ -416,16 +416,16 @@ def test_what_is_told_of_a_release_without_its_evidence():
     [
         ({"epsilon": 1e-8}, True),
         ({"epsilon": 1e-8, "law": "gaussian", "delta": 1e-5}, True),
-        ({"epsilon": 1e-10, "law": "gaussian", "delta": 1e-5}, False),
+        ({"epsilon": 1e-6, "law": "gaussian", "delta": 1e-5, "k": 10_000}, False),
         ({"size": 1e-280}, True),
         ({"size": 1e-300}, False),
     ],
 )
 def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
     """Of noise on a coarse grid, no law of the loss is claimed."""
-    plan = {"epsilon": 1.0, "size": 1.0, "law": "laplace", "delta": 0.0} | plan
+    plan = {"epsilon": 1.0, "size": 1.0, "law": "laplace", "delta": 0.0, "k": 1} | plan
     _, claim = calibrate(
-        np.full((99, 1), plan["size"]),
+        np.full((99, plan["k"]), plan["size"]),
         Target(plan["epsilon"], delta=plan["delta"]),
         law=plan["law"],
         n_records=10,

@@ -276,7 +276,7 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
 
 
 LATER = {
-    "--epsilon 1e-300": "epsilon must be at least 1.68e-08 for this many outputs with "
+    "--epsilon 1e-300": "epsilon must be at least 3.77e-08 for this many outputs with "
     "noise on a grid, got 1e-300.",
     "--n-pairs 18 --gamma 0.05": "n_pairs=18 pairs certify no risk below 0.0526316, "
     "but gamma=0.05 was requested; it needs n_pairs >= 19.",

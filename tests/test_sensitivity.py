@@ -253,7 +253,7 @@ def never(X):
             (rule, "calibration must be one of 'exchangeable', 'pac', 'dkw'; got")
             for rule in (Exchangeable, Lax(), object())
         ),
-        (Exchangeable(10), r"calibration must be Exchangeable\(\) with neighbors_per"),
+        (Exchangeable(10), "neighbors_per_database must be 10 with calibration=Exch"),
     ],
     ids=range(4),
 )
@@ -701,4 +701,4 @@ def test_sampling_without_an_estimator_refuses_bad_numbers_too(parameters, messa
 
 
 def test_all_calibrations_are_named():
-    assert CALIBRATIONS == ("exchangeable", "pac", "dkw")
+    assert tuple(CALIBRATIONS) == ("exchangeable", "pac", "dkw")
