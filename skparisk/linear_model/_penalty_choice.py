@@ -36,7 +36,6 @@ from skparisk.sensitivity._noise_shape import fit_noise_shape
 from skparisk.sensitivity._parallel import sample_pairs
 from skparisk.sensitivity._terms import find_noise, noise_cost, settle
 
-
 _FOLDS = 5
 
 

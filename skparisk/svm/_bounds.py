@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from scipy.optimize import lsq_linear
 
 from skparisk.core.checks import check_at_least, check_positive
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.queries import LinearSVCQuery
-from skparisk.queries._bounds import solved_linear_svc_bound
+from skparisk.queries._bounds import linear_svc_sensitivity_bound
+from skparisk.queries._linear_svc import Rows, minimize_hinge
 from skparisk.queries._together import Floats
+
+# Of the bound: how far an answer may be from the exact minimizer.
+_SHARE = 2.0**-8
+# The largest C times squares of all records, up to which `LinearSVC` gets that close.
+_LARGEST_SQUARES = 2.0**8
+# Records that may be on the margin, of the terms that their margins are sums of.
+_NEAR = 2.0**-20
+_EPS = 2.0**-52
 
 
 def bounded_linear_svc_problem(
@@ -24,17 +37,72 @@ def bounded_linear_svc_problem(
     radius = check_positive(x_norm, "x_norm")
     X = clip_rows(X, radius)
     scaling = query.intercept_scaling if query.fit_intercept else 0.0
-    bound = solved_linear_svc_bound(
-        query.C, X.shape, x_norm=radius, intercept_scaling=scaling
-    )
-    if bound is None:
+    if query.C * len(X) * math.hypot(radius, scaling) ** 2 > _LARGEST_SQUARES:
         raise ValueError(
-            "C must be at most 2**30 / (n_records * (x_norm**2 + "
+            "C must be at most 2**8 / (n_records * (x_norm**2 + "
             "intercept_scaling**2)) with sensitivity='bound', for the solver to be "
-            f"exact; got {query.C!r}."
+            f"as exact as the bound; got {query.C!r}."
         )
+    exact = linear_svc_sensitivity_bound(
+        query.C, x_norm=radius, intercept_scaling=scaling
+    )
+    checked = CheckedLinearSVCQuery(**vars(query), largest_error=_SHARE * exact)
+    # Both answers may be off.
+    bound = (1 + 2 * _SHARE) * exact
     l1 = query.n_problems * math.sqrt(X.shape[1] + scaling**2) * bound
-    return X, query, l1 * (1 + 2.0**-40)
+    return X, checked, l1 * (1 + 2.0**-40)
+
+
+@dataclass(frozen=True)
+class CheckedLinearSVCQuery(LinearSVCQuery):
+    """Minimizers of hinge losses that are proven to be so close to the exact ones.
+
+    NaN where they are not.
+
+    Parameters
+    ----------
+    largest_error : float
+        In the l2 norm, of each problem.
+    """
+
+    largest_error: float = 0.0
+
+    def minimize(
+        self, rows: Rows, counts: Floats, starts: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        W, _ = minimize_hinge(rows.Z, counts, self.C)
+        databases = zip(counts, W, strict=True)
+        off = np.array([proven_distance(rows, c, w, self.C) for c, w in databases])
+        proven = (off <= self.largest_error)[:, None]
+        return np.where(proven, W, np.nan), off
+
+
+def proven_distance(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
+    """Return how far w may be from the minimizer of hinge losses."""
+    margins, size = 1 - rows.Z @ w, math.hypot(*w)
+    reach = 1 + rows.norms * size
+    near = np.abs(margins) <= _NEAR * reach
+    # The objective is 1-strongly convex: a gap g to any feasible duals puts the
+    # minimizer within sqrt(2 g). It is a sum of terms >= 0: losses minus dual times
+    # margin of each record, and half the square of w - Z' dual. The former are 0 for
+    # records that are not near the margin, with the duals of their sides.
+    most = C * counts
+    duals = np.where(margins > 0, most, 0.0)
+    if near.any():
+        Z, rest = rows.Z[near], w - duals[~near] @ rows.Z[~near]
+        # In units in which features count alike: it stops by a sum of squares.
+        units = np.abs(Z).max(axis=0)
+        units[units == 0] = 1.0
+        system = (most[near, None] * Z / units).T
+        found = lsq_linear(system, rest / units, (0, 1), method="bvls", tol=1e-16)
+        duals[near] = most[near] * found.x
+    losses = most * np.maximum(margins, 0.0) - duals * margins
+    # A margin is a sum of q + 1 terms, and roundings of a long sum add up as a random
+    # walk does.
+    rounding = (len(w) + 1) * 8 * _EPS * (most * reach)[near].sum()
+    residual = math.hypot(*(w - duals @ rows.Z))
+    residual += math.sqrt(counts.sum()) * 8 * _EPS * float(duals @ rows.norms)
+    return math.sqrt(2 * (losses[near].sum() + rounding) + residual**2)
 
 
 def svm_sensitivity_bound(n_records: int, C: float, *, n_features: int) -> float:
