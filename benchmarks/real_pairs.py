@@ -49,7 +49,7 @@ from skparisk import (
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import LogisticRegressionQuery, Query, RidgeQuery
-from skparisk.reference import TableReference
+from skparisk.reference import CallableReference, Reference, TableReference
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import sample_differences
 
@@ -208,17 +208,28 @@ PROBLEMS = {
 }
 
 
+def drawn_from(X: Any, y: Any, *, replace: bool) -> CallableReference:
+    """Return records of a table, all drawn alike, with or without replacement."""
+
+    def draw(n_records: int, rng: np.random.Generator) -> Any:
+        rows = rng.choice(len(y), n_records, replace=replace)
+        return take_rows(X, rows), y[rows]
+
+    return CallableReference(draw)
+
+
 def calibrated(
-    problem: Problem, public: TableReference, private: Any, repeat: int
+    problem: Problem, public: Reference, private: Any, repeat: int
 ) -> SensitivitySampler:
     """Return a sampler that is calibrated on a public table, at the largest gamma.
 
     The private records tell it nothing but how many they are.
     """
-    n_pairs = public.n_rows // 4 if public.sampling == "split" else problem.n_pairs
+    table = public if isinstance(public, TableReference) else None
+    split = table is not None and table.sampling == "split"
     sampler = SensitivitySampler(
         gamma=max(GAMMAS),
-        n_pairs=n_pairs,
+        n_pairs=table.n_rows // 4 if table and split else problem.n_pairs,
         neighbors_per_database=problem.neighbors_per_database,
         random_state=repeat,
     )
@@ -231,9 +242,9 @@ def calibrated(
         model = PrivateEstimator(problem.released)
     model.set_params(gamma=max(GAMMAS), sensitivity=sampler, random_state=repeat)
     given = {"X_reference": public}
-    if isinstance(model, PrivateMoments) and public.sampling == "leave-out":
+    if isinstance(model, PrivateMoments) and table is not None:
         # A table as such says how it is to be sampled; arrays leave that to moments.
-        given = {"X_reference": public.pool.X, "y_reference": public.pool.y}
+        given = {"X_reference": table.pool.X, "y_reference": table.pool.y}
     return model.fit(*private, **given).sampler_
 
 
@@ -245,12 +256,15 @@ def share_beyond(
     order = np.random.default_rng([repeat, size]).permutation(len(X))
     public, others = order[:size], order[size:]
     private = others[: problem.n_records]
+    table = take_rows(X, public), y[public]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReferenceWarning)
         try:
             sampler = calibrated(
                 problem,
-                TableReference(take_rows(X, public), y[public], sampling=sampling),
+                drawn_from(*table, replace=True)
+                if sampling == "bootstrap"
+                else TableReference(*table, sampling=sampling),
                 (take_rows(X, private), y[private]),
                 repeat,
             )
@@ -260,7 +274,7 @@ def share_beyond(
     assert not sampler.certificate_.leaks
     real = sample_differences(
         sampler.query_,
-        TableReference(take_rows(X, others), y[others], sampling="subsample"),
+        drawn_from(take_rows(X, others), y[others], replace=False),
         n_pairs=problem.n_real_pairs,
         n_records=problem.n_records,
         n_features=X.shape[1],

@@ -294,7 +294,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 f"from are split off beforehand; got {source.n_records!r} and "
                 f"{source.relation!r}."
             )
-        learning.check_target(source._terms.target, source._terms.law)
+        learning.check_target(source._terms.target)
         claim = claim_at_most(source, self.epsilon, self.gamma)
         charged = learning.cover(as_seeded(claim, source.noise_random_state))
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")

@@ -218,10 +218,6 @@ PROVISOS = {
         "exceed the level with a risk of 0.05, a share of 0.06 did for ridge "
         "regression, and up to 0.14 for logistic regression."
     ),
-    Assumption.GIVEN_SYNTHESIZER: (
-        "That the synthesizer is differentially private at the level that it was asked "
-        "for is the caller's word."
-    ),
     Assumption.FEW_ROWS: (
         "The reference table has fewer than 10 rows for each of the released numbers."
     ),

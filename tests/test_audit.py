@@ -522,9 +522,6 @@ def test_references_of_samplers():
     audit_reference(ridge, X, Y, **asked)
     frozen = FrozenEstimator(SensitivitySampler(n_pairs=39))
     audit_reference(PrivateRidge(sensitivity=frozen), X, Y, **PUBLIC, **asked)
-    sampled = TableReference(X_PUBLIC, Y_PUBLIC, sampling="subsample")
-    found = audit_reference(PrivateRidge(), X, Y, X_reference=sampled, **asked)
-    assert "without replacement" in found.audited.evidence.reference
 
 
 def test_of_a_reference_that_makes_no_small_databases():

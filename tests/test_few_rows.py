@@ -159,11 +159,10 @@ def test_advantages_stay_as_they_are():
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("sampling", ["leave-out", "bootstrap", "subsample"])
-def test_rows_of_a_table_are_counted(sampling, relation):
+def test_rows_of_a_table_are_counted(relation):
     """300 rows are 150 pairs of two records, or 300 of one."""
     sampler = make_sampler(
-        reference=TableReference(PUBLIC, sampling=sampling),
+        reference=TableReference(PUBLIC),
         relation=relation,
         n_records=100,
         n_pairs=700,
@@ -180,12 +179,11 @@ def test_rows_of_a_table_are_counted(sampling, relation):
 @pytest.mark.parametrize(
     "reference",
     [
-        TableReference(RNG.normal(size=(2000, 2)), sampling="disjoint"),
         TableReference(RNG.normal(size=(2000, 2)), sampling="split"),
         CallableReference(lambda n, rng: rng.normal(size=(n, 2))),
         SchemaReference([(0, 1), (0, 1)]),
     ],
-    ids=["disjoint", "split", "callable", "schema"],
+    ids=["split", "callable", "schema"],
 )
 def test_pairs_that_are_independent_are_counted_as_they_are(reference):
     sampler = make_sampler(reference=reference, n_records=9, n_pairs=150)

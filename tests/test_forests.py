@@ -522,9 +522,6 @@ def test_what_cannot_be_is_refused(estimator):
         fit(clone(estimator).set_params(class_weight="balanced"))
     with pytest.raises(IncompatibleError, match=r"splits of .* X_reference, public"):
         private(estimator, sensitivity="bound", classes=CLASSES).fit(X, LABELS)
-    table = TableReference(X_PUBLIC, LABELS_PUBLIC, sampling="disjoint")
-    with pytest.raises(ValueError, match="sampling must not be 'disjoint'"):
-        private(estimator, n_jobs=None).fit(X, LABELS, X_reference=table)
 
 
 def test_a_fitted_sampler_serves_equal_forests():

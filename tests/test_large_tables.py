@@ -311,7 +311,7 @@ def test_private_records_that_were_not_drawn_are_recognized():
 def test_blocks_without_targets_and_frames():
     pd = pytest.importorskip("pandas")
     frames = (pd.DataFrame({"a": part, "b": "x"}) for part in np.split(ROWS[:, 0], 10))
-    table = TableReference.of_blocks(frames, n_rows=50, sampling="disjoint")
+    table = TableReference.of_blocks(frames, n_rows=50, sampling="split")
     assert table.n_rows == 50
     assert table.feature_names == ("a", "b")
     assert table.pool.y is None

@@ -41,7 +41,13 @@ from skparisk.core.claim import Assumption, as_certificate
 from skparisk.core.noise import DiagonalShape
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import MeanQuery
-from skparisk.reference import Categories, Interval, LearnedRecords, TableReference
+from skparisk.reference import (
+    Categories,
+    Interval,
+    LearnedRecords,
+    TableReference,
+    _learned,
+)
 from skparisk.reference._learning import Learning
 from skparisk.reference._synthesis import (
     Axis,
@@ -75,7 +81,7 @@ def fitted(reference=LEARNED, epsilon=1.0, **parameters):
     return PrivateRidge(epsilon=epsilon, random_state=0, sensitivity=source).fit(X, Y)
 
 
-# What the synthesizer is made of
+# What the law is made of
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 4, 5])
@@ -106,7 +112,7 @@ def test_the_levels_of_the_parts_are_that_of_the_whole(n, epsilon, n_columns):
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
-def test_the_synthesizer_charges_what_it_was_given(n_columns):
+def test_the_learning_charges_what_it_was_given(n_columns):
     """Its mechanisms are charged by themselves, if a ledger is open."""
     axes = [Axis.of(Interval(0.0, 1.0), None, 8)] * n_columns
     columns = list(RNG.random((n_columns, 2000)))
@@ -212,19 +218,10 @@ def test_the_level_is_the_larger_one(learned, released, randomness):
     assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
 
 
-def test_the_larger_delta_is_claimed():
-    """Of a synthesizer of the caller's, and of Gaussian noise."""
-    reference = LearnedReference(SCHEMA, 1.0, 1e-3, synthesizer=uniform)
-    for delta in (1e-6, 1e-2):
-        model = fitted(reference, law="gaussian", delta=delta)
-        assert model.certificate_.delta == max(delta, 1e-3)
-
-
 def test_learning_has_a_level():
-    with pytest.raises(ValueError, match=r"epsilon of the LearnedReference must be"):
-        Learning(np.inf, 0.0, 10)
-    bare = Learning(0.5, 1e-6, 10).cover(as_certificate(0.25))
-    assert (bare.epsilon, bare.delta) == (0.5, 1e-6)
+    with pytest.raises(ValueError, match=r"epsilon of the learning must be"):
+        Learning(np.inf, 10)
+    assert Learning(0.5, 10).cover(as_certificate(0.25)).epsilon == 0.5
 
 
 # What ledgers are charged
@@ -244,25 +241,26 @@ def test_a_fit_is_charged_once_for_the_larger_level():
     assert model.certificate_.assumptions <= ledger.spent.assumptions
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_learned():
+def test_what_does_not_fit_is_refused_before_anything_is_learned(monkeypatch):
     called = []
-
-    def synthesizer(*given):
-        called.append(given)
-
-    reference = LearnedReference(SCHEMA, 1.0, synthesizer=synthesizer)
+    monkeypatch.setattr(_learned, "learn_copula", lambda *_, **__: called.append(_))
     with PrivacyLedger(0.9) as ledger, pytest.raises(BudgetExceededError):
-        fitted(reference, 0.5)
+        fitted(epsilon=0.5)
     with PrivacyLedger(0.9), pytest.raises(BudgetExceededError):
-        reference.learn(X, Y)
+        LEARNED.learn(X, Y)
     assert not called
     assert not entries(ledger)
 
 
-def test_learning_is_charged_though_the_release_fails():
+def test_learning_is_charged_though_the_release_fails(monkeypatch):
     """Its noise has been drawn by then."""
+
+    def still(law, n_records, rng):
+        return np.ones((n_records, 2)), np.ones(n_records)
+
+    monkeypatch.setattr(LearnedRecords, "sample", still)
     with PrivacyLedger(5.0) as ledger, pytest.raises(CalibrationError):
-        PrivateRidge(gamma=0.05, sensitivity=sampler(COARSE)).fit(X, Y)
+        PrivateRidge(gamma=0.05, sensitivity=sampler()).fit(X, Y)
     assert entries(ledger) == [1.0]
 
 
@@ -298,20 +296,13 @@ def test_a_seed_voids_the_claim():
 def test_records_are_split_at_random_by_position():
     """Sorted records as well; what was learned from is not in the rest."""
     rows = np.arange(1000.0)[:, None]
-    schema = SchemaReference([(0.0, 1000.0)])
-    taken = []
-
-    def synthesizer(X, y, schema, epsilon, delta):
-        taken.append(X[:, 0])
-        return lambda n, rng: rng.uniform(0, 1000, (n, 1))
-
-    reference = LearnedReference(schema, 1.0, synthesizer=synthesizer, fraction=0.3)
-    rest = [reference.learn(rows).remaining(rows)[:, 0] for _ in range(2)]
-    for learned, others in zip(taken, rest, strict=True):
-        assert sorted([*learned, *others]) == rows[:, 0].tolist()
-        assert len(learned) == 300
-        assert 400 < learned.mean() < 600
-    assert set(taken[0]) != set(taken[1])
+    reference = LearnedReference(SchemaReference([(0.0, 1000.0)]), 1.0, fraction=0.3)
+    rest = [set(reference.learn(rows).remaining(rows)[:, 0]) for _ in range(2)]
+    for others in rest:
+        assert others < set(rows[:, 0])
+        assert len(others) == 700
+        assert 400 < np.mean([*others]) < 600
+    assert rest[0] != rest[1]
 
 
 def test_records_that_were_learned_from_are_refused():
@@ -360,94 +351,6 @@ def test_nothing_of_the_records_stays():
     assert again.certificate_ == model.certificate_
     assert again.claim_.charge == model.sampler_.claim_.charge
     assert source.reference is LEARNED
-
-
-# A synthesizer of the caller's
-
-
-class Uniform:
-    """Records that are drawn without a look at the private ones."""
-
-    def __init__(self, high=1.0):
-        self.high = high
-
-    def sample(self, n, rng):
-        return rng.uniform(-9, self.high, (n, 2)), rng.uniform(-5, 5, n)
-
-
-def uniform(X, y, schema, epsilon, delta):
-    """Return a synthesizer's law."""
-    return Uniform()
-
-
-class Still:
-    """The same record again and again: no difference to calibrate to."""
-
-    def sample(self, n, rng):
-        return np.ones((n, 2)), np.ones(n)
-
-
-COARSE = LearnedReference(SCHEMA, 1.0, synthesizer=lambda *_: Still())
-
-
-def test_a_synthesizer_is_given_clipped_records_and_its_level():
-    given_ = []
-
-    def synthesizer(*arguments):
-        given_.extend(arguments)
-        return Uniform().sample
-
-    wild = 10 * X
-    reference = LearnedReference(SCHEMA, 0.5, 1e-6, synthesizer=synthesizer)
-    split = reference.learn(wild, Y)
-    records, y, schema, epsilon, delta = given_
-    assert np.abs(records).max() <= 3
-    assert records.shape == (100, 2)
-    assert y.shape == (100,)
-    assert (epsilon, delta) == (0.5, 1e-6)
-    assert schema.domain == SCHEMA.domain
-    drawn, _ = split.reference.sample(50, np.random.default_rng(0))
-    assert drawn.min() == -3  # clipped as well
-    assert "given synthesizer" in split.reference.description
-    model = fitted(reference, law="gaussian", delta=1e-6)
-    assert Assumption.GIVEN_SYNTHESIZER in model.certificate_.assumptions
-    assert "delta=1e-06" in repr(reference)
-
-
-def test_the_error_of_a_synthesizer_is_not_shown():
-    def fails(X, *_):
-        raise ValueError(f"secret {X[0, 0]}")
-
-    for wrong in (fails, lambda *_: 7):
-        reference = LearnedReference(SCHEMA, 1.0, synthesizer=wrong)
-        with pytest.raises(ValueError, match="The synthesizer failed") as error:
-            fitted(reference)
-        assert error.value.__context__ is None
-        assert "secret" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "law",
-    [
-        lambda n, rng: rng.random((n, 2)),
-        lambda n, rng: (rng.random((n, 2)), rng.random(n - 1)),
-        lambda n, rng: (rng.random((n + 1, 2)), rng.random(n + 1)),
-    ],
-)
-def test_a_law_must_draw_what_it_is_asked_for(law):
-    reference = LearnedReference(SCHEMA, 1.0, synthesizer=lambda *_: law)
-    with pytest.raises(ValueError, match="was asked for"):
-        reference.learn(X, Y).reference.sample(10, np.random.default_rng(0))
-
-
-def test_a_law_must_have_the_columns_of_the_schema():
-    reference = LearnedReference(
-        SCHEMA,
-        1.0,
-        synthesizer=lambda *_: lambda n, rng: (rng.random((n, 3)), [0.0] * n),
-    )
-    with pytest.raises(IncompatibleError, match="numbers must be equal"):
-        fitted(reference)
 
 
 # Estimators and tables
@@ -540,12 +443,8 @@ def test_what_was_learned_is_audited():
     [
         ((7, 1.0), "schema must be a SchemaReference"),
         ((SCHEMA, 0.0), "epsilon of the LearnedReference"),
-        ((SCHEMA, 1.0, -1), "delta of the LearnedReference"),
-        ((SCHEMA, 1.0, 1e-6), "delta must be 0 without a synthesizer"),
-        ((SCHEMA, 1.0, 0.0, 7), "synthesizer must be None or a callable"),
-        ((SCHEMA, 1.0, 0.0, Uniform), "synthesizer must be None or a callable"),
-        ((SCHEMA, 1.0, 0.0, None, 1.0), "fraction must be a number"),
-        ((SCHEMA, 1.0, 0.0, None, True), "fraction must be a number"),
+        ((SCHEMA, 1.0, 1.0), "fraction must be a number"),
+        ((SCHEMA, 1.0, True), "fraction must be a number"),
         (
             (SchemaReference([lambda n, rng: rng.random(n)]), 1.0),
             "must have a range or categories",
@@ -593,11 +492,8 @@ def test_there_is_one_reference():
         PrivateRidge(sensitivity=sampler(table)).fit(X, Y, X_reference=LEARNED)
 
 
-def test_a_delta_goes_with_what_certifies_one():
-    """And a level with what certifies a level, if it was learned before as well."""
-    reference = LearnedReference(SCHEMA, 1.0, 1e-6, synthesizer=uniform)
-    with pytest.raises(ValueError, match="delta of the LearnedReference must be 0"):
-        fitted(reference, randomness="both")
+def test_a_level_goes_with_what_certifies_one():
+    """If it was learned before as well."""
     with pytest.raises(ValueError, match="advantage must be None"):
         fitted(n_pairs=99, advantage=0.2)
     split = LEARNED.learn(X, Y)
@@ -631,7 +527,7 @@ def test_copies_are_the_same_reference():
 def test_what_has_no_curve_or_gain_is_covered_as_well():
     """A rule that certifies its own level alone, and a certificate made by hand."""
     assert fitted(n_pairs=99, calibration="pac").epsilon_ == 1.0
-    claim = Learning(2.0, 0.0, 10).cover(certificate(curve=None))
+    claim = Learning(2.0, 10).cover(certificate(curve=None))
     assert claim.epsilon == 2.0
     assert claim.evidence.advantage is None
     assert claim.advantage.mean >= np.tanh(1.0)

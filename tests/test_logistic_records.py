@@ -211,9 +211,7 @@ def test_counts_are_those_of_the_databases(relation):
     """Of a database that has a record more than once, and of its neighbors."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, Q - 1)), rng.integers(3, size=12).astype(float)
-    pairs = groups_from(
-        TableReference(X, y, sampling="bootstrap"), relation=relation, n_records=10
-    )
+    pairs = groups_from(TableReference(X, y), relation=relation, n_records=10)
     design = np.column_stack([pairs.pool.X, np.ones(len(pairs.pool.X))])
     codes = pairs.pool.y.astype(int)
     pool = PoolRecords(design, codes, np.zeros((2, Q)), np.eye(2 * Q))

@@ -382,7 +382,7 @@ def test_too_few_rows_are_used_again():
     bounded = PrivateMoments(sensitivity=FEW, bounds=(-8, 12), y_bounds=(-60, 90))
     bounded.fit(*people(300), X_reference=table)
     assert "larger" in bounded.certificate_.evidence.for_new_people
-    table = TableReference(*people(200, seed=4), sampling="disjoint")
+    table = TableReference(*people(200, seed=4), sampling="split")
     with pytest.raises(ValueError, match="bounds be given"):  # no rows for units
         PrivateMoments(sensitivity=FEW).fit(*people(300), X_reference=table)
 

@@ -304,16 +304,18 @@ def test_the_grid_is_as_fine_as_exact_sums_allow(n_records, limit):
     assert 2 * limit / query.grid > 0.9 * most - 2
 
 
-def test_disjoint_rows_for_sums():
+def test_rows_that_are_used_once_for_sums():
     """A table gives as many pairs as it has pairs of rows, whatever the databases."""
     X = rows(60, 2)
     query = MomentsQuery([0.0, 0.0], [1.0, 1.0], 10**6)
+    table = TableReference(X)
+    table.sampling = "used-once"
     sampler = SensitivitySampler(
         query,
         gamma=0.1,
         n_pairs=30,
         n_records=10**6,
-        reference=TableReference(X, sampling="disjoint"),
+        reference=table,
         random_state=0,
     ).fit(X)
     pool = RecordPool(X)

@@ -82,63 +82,16 @@ def assert_equally_likely(outcomes, cells):
 # Tables
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_bootstrap_draws_each_tuple_of_rows_equally_likely(seed):
-    """Rows are independent and uniform, so they repeat."""
-    rows = rows_drawn(table_of(4, "bootstrap"), 40_000, 3, rng_of(seed))
-    assert_equally_likely(rows, product(range(4), repeat=3))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_subsample_draws_each_tuple_of_distinct_rows_equally_likely(seed):
-    """Within a pair no row repeats."""
-    rows = rows_drawn(table_of(5, "subsample"), 20_000, 3, rng_of(seed))
-    assert_equally_likely(rows, permutations(range(5), 3))
-
-
-def test_subsample_of_all_rows_is_a_permutation():
-    """A database may use up the table."""
-    rows = rows_drawn(table_of(7, "subsample"), 5, 7, rng_of(0))
-    assert (np.sort(rows, axis=1) == np.arange(7)).all()
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 0, 2, 1)])
-def test_disjoint_uses_no_row_twice_in_any_block(order):
-    """All pairs together use each row at most once, drawn in any order of blocks."""
-    source = table_of(110, "disjoint").bind(10, n_shared=11 - 2, n_own=2, seed=SEED)
-    starts, sizes = [0, 3, 6, 9], [3, 3, 3, 1]
-    blocks = {
-        i: lines_of(source.draw(starts[i], sizes[i], np.random.default_rng(i)))
-        for i in order
-    }
-    rows = np.concatenate([blocks[i] for i in range(4)])
-    assert rows.shape == (10, 11)
-    assert sorted(rows.ravel()) == list(range(110))
-    assert (rows == rows_drawn(table_of(110, "disjoint"), 10, 11, rng_of(5))).all()
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_disjoint_assigns_rows_at_random(seed):
-    """Which rows meet in a pair is uniform over the seeds of the source."""
-    seeds = np.random.SeedSequence(seed).spawn(3000)
-    rows = [rows_drawn(table_of(5, "disjoint"), 2, 2, None, s)[1] for s in seeds]
-    assert_equally_likely(rows, permutations(range(5), 2))
-
-
-@pytest.mark.parametrize(
-    ("sampling", "n_rows", "needed"),
-    [("subsample", 10, 11), ("disjoint", 1099, 1100)],
-)
-def test_too_few_rows_to_sample_are_refused_with_numbers(sampling, n_rows, needed):
+def test_too_few_rows_to_sample_are_refused_with_numbers():
     """One row less than needed is refused, exactly enough rows are not."""
     message = (
-        f"sampling='{sampling}' needs a reference table of at least {needed} rows "
-        "for n_pairs=100 pairs of databases made of 11 records each, got "
-        f"{n_rows}; sampling='leave-out' makes do with fewer."
+        "sampling='leave-out' needs a reference table of at least 3 rows for "
+        "n_pairs=100 pairs of databases made of 11 records each, got 2; add public "
+        "records."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        table_of(n_rows, sampling).bind(100, n_shared=11 - 2, n_own=2, seed=SEED)
-    assert rows_drawn(table_of(needed, sampling), 100, 11, rng_of(0)).shape == (100, 11)
+        table_of(2, "leave-out").bind(100, n_shared=11 - 2, n_own=2, seed=SEED)
+    assert rows_drawn(table_of(3, "leave-out"), 100, 11, rng_of(0)).shape == (100, 11)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -261,9 +214,8 @@ def test_rows_of_a_table_too_large_for_short_integers():
             {"few-rows": "10 for each of 10"},
         ),
         ("leave-out", 60, {"n_records": 61}, {"repeated-rows": "rows repeat: medians"}),
-        ("bootstrap", 10, {}, {"few-rows": "fewer than 10 for each of 2"}),
+        ("leave-out", 10, {}, {"few-rows": "fewer than 10 for each of 2"}),
         ("split", 38, {}, {}),
-        ("disjoint", 10, {"n_outputs": 1}, {}),
     ],
 )
 def test_what_a_table_cannot_carry_is_said(sampling, n_rows, sizes, words):
@@ -290,11 +242,6 @@ def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
     assert sampler.certificate_.caveats == ()
 
 
-def test_bootstrap_makes_databases_larger_than_the_table():
-    """Two rows are enough."""
-    assert set(rows_drawn(table_of(2, "bootstrap"), 1, 50, rng_of(0))[0]) == {0, 1}
-
-
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_the_same_seed_draws_the_same_rows(sampling):
     """A source called twice gives the same answer."""
@@ -303,7 +250,7 @@ def test_the_same_seed_draws_the_same_rows(sampling):
         lines_of(source.draw(2, 3, np.random.default_rng(s))) for s in (1, 1, 2)
     )
     assert (first == again).all()
-    assert (first == other).all() == (sampling == "disjoint")
+    assert (first != other).any()
 
 
 @pytest.mark.parametrize("copied", [clone, copy.copy, copy.deepcopy])
@@ -331,22 +278,21 @@ def test_a_table_is_read_only_and_the_array_given_is_not():
 def test_a_pickled_table_is_the_same_and_read_only(protocol):
     """Nothing of a table is lost in a pickle."""
     frame = pd.DataFrame(TABLE, columns=["age", "income"])
-    reference = TableReference(frame, TABLE[:, 0], "disjoint")
+    reference = TableReference(frame, TABLE[:, 0], "split")
     loaded = pickle.loads(pickle.dumps(reference, protocol=protocol))
     assert loaded.pool.X.equals(frame)
     assert (loaded.pool.numbers.X == TABLE).all()
     assert (loaded.pool.y == TABLE[:, 0]).all()
     assert not loaded.pool.numbers.X.flags.writeable
     assert not loaded.pool.y.flags.writeable
-    assert (loaded.sampling, loaded.feature_names) == ("disjoint", ("age", "income"))
+    assert (loaded.sampling, loaded.feature_names) == ("split", ("age", "income"))
     source = pickle.loads(
         pickle.dumps(
-            reference.bind(2, n_shared=3 - 2, n_own=2, seed=SEED), protocol=protocol
+            reference.bind(1, n_shared=3 - 2, n_own=2, seed=SEED), protocol=protocol
         )
     )
-    assert (
-        lines_of(source.draw(0, 2, None)) == rows_drawn(reference, 2, 3, None)
-    ).all()
+    drawn = lines_of(source.draw(0, 1, rng_of(0)))
+    assert (drawn == rows_drawn(reference, 1, 3, rng_of(0))).all()
 
 
 def test_a_table_is_described():
@@ -354,18 +300,14 @@ def test_a_table_is_described():
     assert repr(TableReference(TABLE)) == (
         "TableReference(6 rows, 2 features, sampling='leave-out')"
     )
-    assert repr(table_of(3, "disjoint")) == (
-        "TableReference(3 rows, 1 feature, sampling='disjoint')"
+    assert repr(table_of(3, "split")) == (
+        "TableReference(3 rows, 1 feature, sampling='split')"
     )
     descriptions = {
         "leave-out": "resampled from a table of 6 rows, with the differing records "
         "left out of the shared ones",
-        "bootstrap": "drawn with replacement from a table of 6 rows",
-        "subsample": "drawn without replacement from a table of 6 rows",
         "split": "two drawn from the population of which a table of 6 rows is a random "
         "sample, the others from half of the table",
-        "disjoint": "drawn from the population of which a table of 6 rows is a random "
-        "sample, with no row used twice",
     }
     for sampling, description in descriptions.items():
         assert TableReference(TABLE, sampling=sampling).description == description
@@ -438,10 +380,9 @@ def test_other_columns_are_refused():
         ),
         (
             (TABLE, None, "jackknife"),
-            "sampling must be one of 'leave-out', 'bootstrap', 'subsample', 'split', "
-            "'disjoint'; got 'jackknife'.",
+            "sampling must be one of 'leave-out', 'split'; got 'jackknife'.",
         ),
-        ((TABLE, None, None), "'disjoint'; got None."),
+        ((TABLE, None, None), "'split'; got None."),
     ],
 )
 def test_bad_tables_are_refused(arguments, message):
@@ -783,8 +724,6 @@ def test_ranges_of_other_containers():
     assert coded.domain.targets == (Categories([1.0, 0.0]),)
 
 
-def test_disjoint_pairs_have_no_range():
-    with pytest.raises(ValueError, match="clip must be False with sampling='disjoint'"):
-        TableReference(TABLE, sampling="disjoint", clip=True)
+def test_clip_is_true_or_false():
     with pytest.raises(ValueError, match="clip must be"):
         TableReference(TABLE, clip="yes")

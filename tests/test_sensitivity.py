@@ -288,11 +288,11 @@ def test_same_seed_same_pairs_for_any_number_of_workers(backend, query, relation
     assert (one != other).any()
 
 
-@pytest.mark.parametrize("reference", ["disjoint", "callable"])
+@pytest.mark.parametrize("reference", ["split", "callable"])
 @pytest.mark.usefixtures("at_once")
 def test_every_reference_is_the_same_for_any_number_of_workers(reference):
     sources = {
-        "disjoint": TableReference(RNG.normal(size=(2000, 2)), sampling="disjoint"),
+        "split": TableReference(RNG.normal(size=(2000, 2)), sampling="split"),
         "callable": CallableReference(_normal_records),
     }
     sampler = SensitivitySampler(
@@ -553,9 +553,9 @@ def fitted(**parameters):
         (
             {
                 "query": np.mean,
-                "reference": TableReference(PUBLIC, sampling="disjoint"),
+                "reference": TableReference(PUBLIC, sampling="split"),
             },
-            r"at least 301000 rows for n_pairs=1000 pairs .* 301 records each, got 300",
+            r"at least 4000 rows for n_pairs=1000 pairs .* 301 records each, got 300",
         ),
         ({"query": lambda X: np.nan}, "None of the sampled .* returned NaN"),
         (

@@ -137,9 +137,9 @@ def test_sparse_matrices_and_texts_are_tables(X):
 
 def test_the_numbers_of_a_table():
     frame = pd.DataFrame({"a": [1, 2, 3], "b": [True, False, True]})
-    reference = TableReference(frame, ["x", "y", "x"], "bootstrap")
+    reference = TableReference(frame, ["x", "y", "x"], "split")
     numbers = reference.numbers
-    assert numbers.sampling == "bootstrap"
+    assert numbers.sampling == "split"
     assert numbers.schema == Schema("array", ("a", "b"), ("number", "number"))
     assert numbers.pool.X.tolist() == [[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]]
     assert numbers.pool.y is None

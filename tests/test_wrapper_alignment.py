@@ -168,7 +168,7 @@ def test_callable_alignment_is_given_an_anchor_of_public_records(where):
     if where == "fit":
         model.fit(X, X_reference=X_PUBLIC)
     else:
-        table = TableReference(X_PUBLIC, sampling="subsample")
+        table = TableReference(X_PUBLIC)
         model.set_params(sensitivity=often.set_params(reference=table)).fit(X)
     assert len(CALLS) == 2 * 199 + 2 + 1  # asked twice of one, and of the private data
     public = {tuple(row) for row in X_PUBLIC.tolist()}
@@ -191,17 +191,6 @@ def test_nothing_is_aligned_without_a_reference_or_without_noise():
     np.testing.assert_array_equal(
         exact.estimator_.components_, PCA(3).fit(ROUND).components_
     )
-
-
-def test_records_of_a_disjoint_reference_are_no_anchor():
-    table = TableReference(np.tile(ROUND_PUBLIC, (4, 1)), sampling="disjoint")
-    sampler = SensitivitySampler(n_pairs=4, reference=table)
-    with pytest.raises(
-        ValueError, match="align must be None if the reference has samp"
-    ):
-        private(PCA(2), sensitivity=sampler).fit(ROUND)
-    private(PCA(2), sensitivity=sampler, align=None).fit(ROUND)
-    private(StandardScaler(), sensitivity=sampler).fit(ROUND)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_queries_with_what_has_no_pickle_are_like_nothing():
 
 
 def test_first_database_is_drawn_from_the_reference():
-    table = TableReference(X_PUBLIC, Y_PUBLIC, sampling="subsample")
+    table = TableReference(X_PUBLIC, Y_PUBLIC)
     seed = np.random.SeedSequence(1)
     drawn, targets = sample_database(table, 50, seed)
     rows = [X_PUBLIC.tolist().index(row) for row in drawn.tolist()]

@@ -288,10 +288,6 @@ def test_structure_takes_a_reference():
     binned = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge())
     with pytest.raises(IncompatibleError, match="kbinsdiscretizer learned what is no"):
         private(binned, **DECLARED).fit(numbers, SCORE)
-    disjoint = TableReference(*RNG.normal(size=(2, 900, 3)), sampling="disjoint")
-    disjoint = disjoint.with_targets(RNG.normal(size=900))
-    with pytest.raises(ValueError, match="public records would be used twice"):
-        private(binned).fit(numbers, SCORE, X_reference=disjoint)
 
 
 def fit_leaking(model, *data):

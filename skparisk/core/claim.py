@@ -107,7 +107,6 @@ class Assumption(StrEnum):
     PUBLIC_REFERENCE = "public-reference"
     SECRET_DRAW = "secret-draw"
     LEARNED_REFERENCE = "learned-reference"
-    GIVEN_SYNTHESIZER = "given-synthesizer"
     FEW_ROWS = "few-rows"
     REPEATED_ROWS = "repeated-rows"
     MATCHED_ROWS = "matched-rows"

@@ -295,11 +295,6 @@ class CorrectionMixin(BesidePublicMixin):
         n_records = data.n_records if n_records is None else int(n_records)
         if table.targets is None or table.targets.dtype == object:
             reason = "the reference has no targets that are numbers"
-        elif table.sampling == "disjoint":
-            reason = (
-                "of a table that is sampled as 'disjoint' all rows are in pairs, and "
-                "there is nothing else of it to fit. Sample it as 'leave-out', or"
-            )
         else:
             reason = f"{query} has no answer on all of them together"
             chosen = usual is not None

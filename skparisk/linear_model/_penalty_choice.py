@@ -174,8 +174,6 @@ _DRAWN, _MOST_FITTED, _MOST_SCORED = 1000, 5000, 1000
 # the few pairs of a candidate need not prepare all rows of a large table. Or as many as
 # have this many of the rarest class, without which answers hardly differ.
 _MOST_ROWS, _ROWS_PER_COLUMN, _ROWS_PER_CLASS = 5000, 64, 20
-# Ways of sampling that make do with any number of rows.
-_MAKE_DO = ("leave-out", "bootstrap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +318,7 @@ class PenaltyChooser:
         self._classes = getattr(self._query, "classes", None)
         self._X = pool.X
         table, self._drawn_from = self._reference, self._reference
-        if isinstance(table, TableReference) and table.sampling in _MAKE_DO:
+        if isinstance(table, TableReference) and table.sampling == "leave-out":
             most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
             if self._classes is not None and pool.y is not None:
                 rarest = np.unique(pool.y, return_counts=True)[1].min()

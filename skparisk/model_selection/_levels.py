@@ -37,8 +37,6 @@ from skparisk.reference import LearnedReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._sampler import claim_at_most
 
-# Ways to sample a table whose rows are the sample that the risk is over.
-_USED_ONCE = ("disjoint", "split")
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
 _FITS_EACH_ONCE = (
     ColumnTransformer,
@@ -66,7 +64,7 @@ class Candidate:
         samplers = map(own_sampler, private_parts(self.estimator))
         return any(
             has_pairs(sampler)
-            or getattr(sampler.reference, "sampling", None) in _USED_ONCE
+            or getattr(sampler.reference, "sampling", None) == "split"
             for sampler in samplers
             if sampler is not None
         )

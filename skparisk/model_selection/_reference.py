@@ -78,7 +78,7 @@ class ReferenceSelection(BaseEstimator):
             raise IncompatibleError(
                 "selection='reference' must not look at the pairs that calibrate the "
                 "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
-                "reference with sampling='disjoint' or 'split'."
+                "reference with sampling='split'."
             )
         made, simulated = task.seeds.spawn(2)
         estimators = [candidate.estimator for candidate in candidates]

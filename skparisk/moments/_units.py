@@ -145,7 +145,7 @@ def pair_rows(
     rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)
     paired = table._with(RecordPool(*table.pool.take(rows[n_apart:])))
     paired._sketch = table.sketch  # of all rows, by which to know them again
-    paired.sampling = "disjoint"
+    paired.sampling = "used-once"
     sampler.set_params(n_pairs=n_pairs)
     sampler._terms = terms
     return RecordPool(*table.pool.take(rows[:n_apart])), paired

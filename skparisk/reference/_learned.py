@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -13,11 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import check_probability, warn_if_seeded
-from skparisk.core.claim import Assumption
+from skparisk.core.checks import check_positive, check_probability, warn_if_seeded
 from skparisk.core.exact import noise_source
-from skparisk.core.release import as_seeded, hide_values, silenced
-from skparisk.core.sealed import PublicForm, Records, copy_records
+from skparisk.core.release import as_seeded, hide_values
+from skparisk.core.sealed import PublicForm, Records
 from skparisk.ledger import spend, suspend_open
 from skparisk.reference._base import Held, RecordSource, Reference
 from skparisk.reference._domain import Domain
@@ -44,13 +42,6 @@ from skparisk.reference._synthesis import (
 # With it, one seed gives a split and noise that have nothing to do with the release.
 _LEARN = 0x1EA12
 
-_FAILED = (
-    "The synthesizer failed on the private records, or returned neither a callable "
-    "(n_records, rng) -> X or (X, y) nor an object with such a method sample. The "
-    "reason is not shown because it may reveal something about them; try it on records "
-    "of the schema."
-)
-
 _Targets = NDArray[Any] | None
 
 # Records that laws were learned from, for as long as these are known in this process.
@@ -76,17 +67,6 @@ class LearnedReference(Held, Reference):
         Privacy level of the learning, finite and above 0. The total is the larger of
         this and that of the release: the same level for both costs nothing.
 
-    delta : float, default=0.0
-        Delta of the learning, in [0, 1); 0 without a synthesizer of one's own.
-
-    synthesizer : callable, default=None
-        None: histograms of all columns and a Gaussian copula, by Laplace noise. Else
-        ``synthesizer(X, y, schema, epsilon, delta)`` returns a callable
-        ``(n_records, rng) -> X or (X, y)``, or an object with such a method `sample`,
-        and is itself (epsilon, delta)-differentially private for records of which one
-        is replaced; that is the caller's word, and on the certificate. What it returns
-        must draw records that are independent and alike, as often as it is asked.
-
     fraction : float, default=0.2
         Share of the records that is learned from, in (0, 1), rounded down. Public.
 
@@ -94,31 +74,21 @@ class LearnedReference(Held, Reference):
     ------
     ValueError
         If a parameter is out of range, or a column of the schema has neither a range
-        nor categories and there is no synthesizer.
+        nor categories.
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-learned`). A record that is learned from has (epsilon,
-    delta)-differential privacy, for all pairs. Another one has what the release
+    **Guarantee** (:ref:`thm-learned`). A record that is learned from has
+    epsilon-differential privacy, for all pairs. Another one has what the release
     guarantees, outside a risk over pairs *of the learned law*: nothing carries that to
     the population. In all the maximum of both. The caller must ensure that each person
     has one record, and that the number of records is public.
 
-    The default synthesizer gives each column the same part of the noise, in bins whose
-    number depends on the number of records, columns and `epsilon` only, and mixes its
-    shares with equal ones, so that no bin is without records: tails are rather too
-    heavy. Correlations have half of the level if noise leaves something of them, and
-    else none of it.
-
-    One's own synthesizer, here of private-PGM, for records that are whole numbers::
-
-        def synthesizer(X, y, schema, epsilon, delta):
-            data = mbi.Dataset(np.column_stack([X, y]), mbi_domain)
-            model = mst(data, epsilon, delta)
-            rows = model.synthetic_data(100_000).df.to_numpy()
-            return lambda n, rng: split(rows[rng.integers(len(rows), size=n)])
-
-    where ``split = lambda rows: (rows[:, :-1], rows[:, -1])``.
+    The law has histograms of all columns and a Gaussian copula, by Laplace noise. Each
+    column has the same part of the noise, in bins whose number depends on the number of
+    records, columns and `epsilon` only, and mixes its shares with equal ones, so that
+    no bin is without records: tails are rather too heavy. Correlations have half of the
+    level if noise leaves something of them, and else none of it.
 
     Examples
     --------
@@ -136,8 +106,6 @@ class LearnedReference(Held, Reference):
         self,
         schema: SchemaReference,
         epsilon: float,
-        delta: float = 0.0,
-        synthesizer: Callable[..., Any] | None = None,
         fraction: float = 0.2,
     ) -> None:
         if type(schema) is not SchemaReference:
@@ -145,31 +113,15 @@ class LearnedReference(Held, Reference):
                 "schema must be a SchemaReference, which says what columns may hold; "
                 f"got an object of type {type(schema).__name__}."
             )
-        if synthesizer is not None and (
-            isinstance(synthesizer, type) or not callable(synthesizer)
-        ):
-            raise ValueError(
-                "synthesizer must be None or a callable (X, y, schema, epsilon, "
-                f"delta), got {synthesizer!r}."
-            )
-        check_probability(fraction, "fraction")
-        given = () if synthesizer is None else (Assumption.GIVEN_SYNTHESIZER,)
-        self._learning = partial(Learning, epsilon, delta, rests_on=frozenset(given))
-        self._learning(1)  # checked now
-        if synthesizer is None and delta:
-            raise ValueError(
-                "delta must be 0 without a synthesizer, as Laplace noise needs none; "
-                f"got {delta!r}."
-            )
         domain = schema.domain
-        if synthesizer is None and None in (*domain.columns, *domain.targets):
+        if None in (*domain.columns, *domain.targets):
             raise ValueError(
                 "Each column of the schema must have a range or categories, because "
-                "histograms have bins: give a synthesizer for columns that a callable "
-                "draws."
+                "histograms have bins; a column that a callable draws has neither."
             )
-        self._schema, self._synthesizer = schema, synthesizer
-        self._fraction = float(fraction)
+        self._fraction = check_probability(fraction, "fraction")
+        self._epsilon = check_positive(epsilon, "epsilon of the LearnedReference")
+        self._schema = schema
 
     @property
     def description(self) -> str:
@@ -215,7 +167,7 @@ class LearnedReference(Held, Reference):
                 f"fraction={self._fraction!r} of {n_candidates} records leaves "
                 "none to learn from: use more records, or a larger fraction."
             )
-        return self._learning(n_records)
+        return Learning(self._epsilon, n_records)
 
     def learn(
         self, X: Any, y: Any = None, *, noise_random_state: Any = None
@@ -304,35 +256,15 @@ default=None
         own = take_rows(X, chosen), take_rows(y, chosen)
         schema = self._schema if y is not None else self._schema._without_targets()
         with suspend_open():
-            if self._synthesizer is None:
-                rng = np.random.default_rng(list(source(32)))
-                law: Law = _learn_default(schema, *own, learning, rng, state)
-            else:
-                law = self._learn_given(schema, *own, learning)
+            rng = np.random.default_rng(list(source(32)))
+            law = _learn_law(schema, *own, learning, rng, state)
         _learned_from[learning] = RecordSketch.of(*own, keyed=True)
         reference = LearnedRecords._of(schema, law, learning, len(others))
         return LearnedSplit(reference, others, n_candidates)
 
-    def _learn_given(
-        self, schema: SchemaReference, X: Records, y: _Targets, learning: Learning
-    ) -> Law:
-        """Return what a synthesizer of the caller's makes of records."""
-        X, y = schema.domain.clip(copy_records(X), y)
-        assert self._synthesizer is not None
-        made = None
-        # That it failed is said below, outside, so that the error does not come along.
-        with np.errstate(all="ignore"), silenced(), suppress(Exception):
-            made = self._synthesizer(X, y, schema, learning.epsilon, learning.delta)
-        law = getattr(made, "sample", made)
-        if not callable(law):
-            raise ValueError(_FAILED)
-        return law
-
     def __repr__(self) -> str:
-        learning = self._learning(1)
-        delta = f", delta={learning.delta!r}" if learning.delta else ""
         return (
-            f"LearnedReference({self._schema!r}, epsilon={learning.epsilon!r}{delta}, "
+            f"LearnedReference({self._schema!r}, epsilon={self._epsilon!r}, "
             f"fraction={self._fraction!r})"
         )
 
@@ -348,7 +280,7 @@ def refuse_learned_from(learning: Learning | None, X: Records, y: _Targets) -> N
         )
 
 
-def _learn_default(
+def _learn_law(
     schema: SchemaReference,
     X: Records,
     y: _Targets,

@@ -17,7 +17,6 @@ from skparisk.core.sealed import Records
 from skparisk.reference._base import RecordPool, RecordSource
 from skparisk.reference._learning import Learning
 from skparisk.reference._records import (
-    Schema,
     as_records,
     as_targets,
     concatenate,
@@ -54,12 +53,10 @@ class LearnedRecords(SchemaReference):
 
     @property
     def description(self) -> str:
-        given = bool(self._learning.rests_on)
-        how = "a given synthesizer" if given else "histograms and a copula"
         return (
-            f"drawn from a law that was learned by {how}, with noise, from "
-            f"{self._learning.n_records} other records; private records are clipped to "
-            "a declared schema"
+            "drawn from a law that was learned by histograms and a copula, with noise, "
+            f"from {self._learning.n_records} other records; private records are "
+            "clipped to a declared schema"
         )
 
     @property
@@ -86,32 +83,8 @@ class LearnedRecords(SchemaReference):
         return RecordPool(concatenate([X, more]), y)
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
-        """Return records of the learned law, as a schema returns simulated ones.
-
-        Raises
-        ------
-        ValueError, IncompatibleError
-            If a synthesizer of the caller's returns other records than were asked for.
-        """
-        n_records = check_at_least(n_records, "n_records", 1)
-        drawn = self._law(n_records, rng)
-        X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
-        X = as_records(X, "X of the reference")
-        y = None if y is None else as_targets(y, "y of the reference")
-        if (y is None) != (not self._targets) or {n_records} != {
-            n_rows(X),
-            *([] if y is None else [len(y)]),
-        }:
-            raise ValueError(
-                f"The law that the synthesizer returned was asked for {n_records} "
-                f"records {'with' if self._targets else 'without'} targets, and "
-                f"returned {n_rows(X)} {'without' if y is None else 'with'} them."
-            )
-        self.check_schema(Schema.of(X))
-        X, y = self.domain.clip(X, y)
-        order = rng.permutation(n_records)  # it may have sorted them
-        X, y = take_rows(X, order), take_rows(y, order)
-        return X if y is None else (X, y)
+        """Return records of the learned law, as a schema returns simulated ones."""
+        return self._law(check_at_least(n_records, "n_records", 1), rng)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same law with what `encode` makes of its targets."""
@@ -134,9 +107,7 @@ class LearnedRecords(SchemaReference):
         """Return that the law is hardly more than noise, if it is."""
         learning = self._learning
         n_columns = len(self._specs) + len(self._targets)
-        if learning.rests_on or tells_something(
-            learning.n_records, learning.epsilon, n_columns
-        ):
+        if tells_something(learning.n_records, learning.epsilon, n_columns):
             return {}
         said = (
             f"{learning.n_records} records and a level of {learning.epsilon:g} are too "

@@ -48,16 +48,6 @@ class Sampling(ABC):
         """Return the rows that both databases of these pairs have."""
 
 
-class Bootstrap(Sampling):
-    """All rows independent."""
-
-    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        return draw_rows(self.n_rows, (size, self.n_own), rng)
-
-    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
-        return draw_rows(self.n_rows, (len(own), self.n_shared), rng)
-
-
 @dataclass(frozen=True, eq=False)
 class LeaveOut(Sampling):
     """Own rows are different, and in no shared record."""
@@ -76,8 +66,8 @@ class LeaveOut(Sampling):
 
 
 @dataclass(frozen=True, eq=False)
-class Disjoint(Sampling):
-    """Consecutive stretches of one permutation of the table."""
+class UsedOnce(Sampling):
+    """Consecutive stretches of one permutation of the table: no row is used twice."""
 
     order: Rows
 
@@ -136,37 +126,24 @@ class Kind:
     for_new_people: str | None = None
 
 
-_THIN = (
-    "not known: proven only for answers that differ by the differing records alone, "
-    "with noise whose shape is not learned from the table"
-)
 KINDS = {
     "leave-out": Kind(
         "resampled from a table of {} rows, with the differing records left out of the "
         "shared ones",
         lambda n_pairs, n_shared, n_own: n_own + min(n_shared, 1),
-        _THIN,
-    ),
-    "bootstrap": Kind(
-        "drawn with replacement from a table of {} rows",
-        lambda n_pairs, n_shared, n_own: 2,
-        "not known: the record that is put in may already be in the database, which "
-        "hides how far it can move the answer",
-    ),
-    "subsample": Kind(
-        "drawn without replacement from a table of {} rows",
-        lambda n_pairs, n_shared, n_own: n_shared + n_own,
-        _THIN,
+        "not known: proven only for answers that differ by the differing records "
+        "alone, with noise whose shape is not learned from the table",
     ),
     "split": Kind(
         "two drawn from the population of which a table of {} rows is a random sample, "
         "the others from half of the table",
         lambda n_pairs, n_shared, n_own: max(2 * n_own * n_pairs, 2),
     ),
-    "disjoint": Kind(
+    # For sums, whose databases need not be drawn.
+    "used-once": Kind(
         "drawn from the population of which a table of {} rows is a random sample, "
         "with no row used twice",
         lambda n_pairs, n_shared, n_own: n_pairs * (n_shared + n_own),
     ),
 }
-SAMPLINGS = tuple(KINDS)
+SAMPLINGS = ("leave-out", "split")

@@ -23,6 +23,7 @@ from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records
 from skparisk.reference._base import Held, RecordSource
 from skparisk.reference._records import as_records, n_rows, take_rows
+from skparisk.reference._samplings import LeaveOut
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference
 
@@ -312,7 +313,7 @@ class _Candidates(TableReference):
     """All records that members were drawn from: subsets of them, and swaps."""
 
     def __init__(self, X: Records, y: NDArray[Any] | None, draw: SecretDraw) -> None:
-        super().__init__(X, y, sampling="subsample")
+        super().__init__(X, y)
         self._n_members = draw.n_members
         self._withheld = draw.withheld
 
@@ -344,7 +345,8 @@ class _Candidates(TableReference):
                 "the number of members is fixed, so that one joins only where another "
                 "leaves."
             )
-        return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
+        too_many = n_shared + n_own > self.n_rows  # to look at alone, not for pairs
+        return LeaveOut(self.pool, n_shared, n_own, replacement=too_many)
 
     def shortcomings(self, **about: Any) -> dict[Assumption, str]:
         """Return nothing: the records are the population."""

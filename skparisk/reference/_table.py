@@ -37,11 +37,10 @@ from skparisk.reference._records import (
 from skparisk.reference._samplings import (
     KINDS,
     SAMPLINGS,
-    Bootstrap,
-    Disjoint,
     Kind,
     LeaveOut,
     Split,
+    UsedOnce,
 )
 from skparisk.reference._sketch import RecordSketch
 
@@ -155,25 +154,13 @@ class TableReference(Held, Reference):
           records are drawn from the other half. The guarantee is exact for two records
           of the *population* (:ref:`thm-split`). Needs ``4 * n_pairs`` rows (with
           "add-remove", ``2 * n_pairs``).
-        * "disjoint": no row is used twice in any pair, so that the guarantee is over
-          whole databases of the *population*. Needs ``n_pairs * (n_records + 1)`` rows
-          (with "add-remove", ``n_pairs * n_records``); for sums
-          (:class:`~skparisk.queries.MomentsQuery`), whose databases need not be drawn,
-          ``2 * n_pairs`` rows (with "add-remove", ``n_pairs``).
-        * "subsample": without replacement within a pair of databases; needs one row
-          more than a database has records. The guarantee is over random subsets of the
-          table.
-        * "bootstrap": with replacement. The guarantee is over draws from the
-          *empirical distribution* of the table. The record that is put in may stand in
-          the database already: of real pairs, more exceed the level than the risk says.
 
     clip : bool, default=False
         Whether private records are moved to the range of the table before they are
         answered: numbers and dates to its ends, other values that it does not have to
         its most frequent one (:class:`~skparisk.reference.Domain`). Texts of shape
         (n_rows,) stay as they are. With "split" it is the range of the half that gives
-        the shared records, to which the other half is moved as well. Not with
-        "disjoint", which has no rows to take a range from that are in no pair
+        the shared records, to which the other half is moved as well
         (:ref:`thm-schema`).
 
     Attributes
@@ -194,9 +181,8 @@ class TableReference(Held, Reference):
     ------
     ValueError
         If the table has fewer than two rows, `X` or `y` holds infinity, or they differ
-        in length, or `clip` is set with "disjoint"; when bound, if it has too few rows
-        for `sampling`. What is missing, or is no number, is refused by queries that
-        take only numbers.
+        in length; when bound, if it has too few rows for `sampling`. What is missing,
+        or is no number, is refused by queries that take only numbers.
 
     TypeError
         If a value is neither a number, a text, a boolean, a date nor missing.
@@ -204,8 +190,8 @@ class TableReference(Held, Reference):
     Examples
     --------
     >>> from skparisk import TableReference
-    >>> TableReference([[1.0], [2.0], [4.0]], sampling="subsample")
-    TableReference(3 rows, 1 feature, sampling='subsample')
+    >>> TableReference([[1.0], [2.0], [4.0]], sampling="split")
+    TableReference(3 rows, 1 feature, sampling='split')
     """
 
     def __init__(
@@ -218,13 +204,6 @@ class TableReference(Held, Reference):
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
         self.clip = check_flag(clip, "clip")
-        if clip and sampling == "disjoint":
-            raise ValueError(
-                "clip must be False with sampling='disjoint', because all rows are in "
-                "pairs there: a fresh pair would be moved to a range that sampled ones "
-                "are the ends of, and would not be one of them any more. Declare "
-                "ranges with a SchemaReference, or use sampling='split'."
-            )
         name = "X of the reference"
         in_file = isinstance(X, np.memmap | MappedNumbers) and X.ndim == 2
         records = map_numbers(X, name) if in_file else None
@@ -367,7 +346,7 @@ class TableReference(Held, Reference):
     @property
     def whole(self) -> RecordPool | None:
         """All rows, but where rows that are used once must not be looked at."""
-        return None if self.sampling in ("split", "disjoint") else self.pool
+        return self.pool if self.sampling == "leave-out" else None
 
     def n_independent(self, n_own: int) -> int | None:
         """Return how many pairs have rows of their own."""
@@ -457,7 +436,7 @@ class TableReference(Held, Reference):
     @property
     def is_thin(self) -> bool:
         """Whether pairs have the law of real ones, but depend on each other."""
-        return self.sampling in ("leave-out", "subsample")
+        return self.sampling == "leave-out"
 
     @property
     def _kind(self) -> Kind:
@@ -494,25 +473,21 @@ class TableReference(Held, Reference):
             clipped = self.domain.clip(loaded(pool.X), loaded(pool.y))
             pool = RecordPool(*clipped)
         shape = (pool, n_shared, n_own)
-        if self.sampling == "bootstrap":
-            return Bootstrap(*shape)
-        if self.sampling == "disjoint":
+        if self.sampling == "used-once":
             order = np.random.default_rng(seed).permutation(self.n_rows)
-            return Disjoint(*shape, order)
+            return UsedOnce(*shape, order)
         if self.sampling == "split":
             own, others = self._halves()
             order = np.random.default_rng(seed).permutation(own)
             return Split(*shape, order, others)
         # Without replacement, as people are, where there is room.
-        room = 2 * (n_shared + min(n_own, 1)) <= self.n_rows
-        return LeaveOut(*shape, self.sampling == "leave-out" and not room)
+        room = self.n_rows >= max(2 * (n_shared + min(n_own, 1)), n_shared + n_own)
+        return LeaveOut(*shape, replacement=not room)
 
     def _remedy(self, n_own: int) -> str:
         if self.sampling == "split":
             return f"n_pairs={self.n_rows // (2 * n_own)} is the most it has rows for"
-        if self.sampling == "leave-out":
-            return "add public records"
-        return "sampling='leave-out' makes do with fewer"
+        return "add public records"
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
         """Return why the table may not be like people, each with a sentence."""

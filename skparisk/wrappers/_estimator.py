@@ -53,7 +53,7 @@ from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._padding import Unpadded, blank_padding
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
-from skparisk.reference import TableReference, as_reference
+from skparisk.reference import as_reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records, frame_like
 from skparisk.reference._sketch import RecordSketch
@@ -495,13 +495,7 @@ def _anchored(model: Any, align: Align | None) -> bool:
 
 def _as_anchor(numbers: Numbers, public: PublicRecords) -> Numbers | None:
     """Return numbers to align others to; None where they mean nothing."""
-    reference = public.reference
-    if isinstance(reference, TableReference) and reference.sampling == "disjoint":
-        raise ValueError(
-            "align must be None if the reference has sampling='disjoint', because "
-            "the records that others are aligned to would be used twice."
-        )
-    return None if reference is None else numbers
+    return None if public.reference is None else numbers
 
 
 def _check_points(model: Any, estimator: Any, features: Records) -> Records:

@@ -416,11 +416,6 @@ def _check_public(estimator: Any, public: PublicRecords) -> Reference:
             "X_reference, public records or a SchemaReference, to take them from. Only "
             "leaf values are then released."
         )
-    if getattr(reference, "sampling", None) == "disjoint":
-        raise ValueError(
-            "sampling must not be 'disjoint' for trees, whose splits are from the "
-            "reference, because public records would be used twice: take 'split'."
-        )
     return reference
 
 

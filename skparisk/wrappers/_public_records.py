@@ -93,12 +93,9 @@ class PublicRecords:
             whole = _with_labels((pool.X, pool.y), labels)
             if whole_alone:
                 return cls((), whole, reference, n_records)
-        table = reference if isinstance(reference, TableReference) else None
-        sparing = table is not None and table.sampling in ("subsample", "disjoint")
-        most = table.n_rows if table is not None and sparing else None
         drawn = [
             _draw_one(estimator, reference, size, seeds, labels)
-            for size, seeds in zip(_sizes(n_records, most), root.spawn(3), strict=True)
+            for size, seeds in zip(_sizes(n_records), root.spawn(3), strict=True)
         ]
         databases, fits = zip(*drawn, strict=True)
         whole = whole or databases[0]
@@ -224,10 +221,9 @@ def _spread(n_rows: int, shares: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.sort(np.concatenate([np.arange(n_codes), more]))
 
 
-def _sizes(n_records: int, most: int | None = None) -> list[int]:
+def _sizes(n_records: int) -> list[int]:
     """Return how many records the databases have: what grows with them shows."""
     more = n_records + max(1, n_records // 4)
-    more = more if most is None else min(more, max(most, n_records))
     return [n_records, more, more]
 
 

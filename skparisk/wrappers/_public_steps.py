@@ -62,12 +62,6 @@ def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, Public
                 "fill in what is missing: give X_reference, to fit such steps on "
                 "public records."
             )
-        if getattr(public.reference, "sampling", None) == "disjoint":
-            raise ValueError(
-                f"{' and '.join(structure)} must be fitted beforehand if the reference "
-                "has sampling='disjoint', because public records would be used twice: "
-                "wrap them in a FrozenEstimator."
-            )
         supervised += _look_at_targets(estimator, structure, public)
         frozen = {name: FrozenEstimator(step) for name, step in structure.items()}
         estimator = clone(estimator).set_params(**frozen)

@@ -147,12 +147,12 @@ def test_sampled_sensitivity_of_a_mean_tends_to_the_analytic_one(gamma, n_record
     assert abs(sampler.sensitivity_ / analytic - 1) < 5 * error
 
 
-def test_disjoint_rows_certify_the_population_bootstrap_the_table():
-    """Pairs from disjoint rows hold for fresh records of the population."""
+def test_rows_that_are_used_once_certify_the_population():
+    """Pairs of such rows hold for fresh records of the population."""
     rng = np.random.default_rng(0)
     violations = 0
     for seed in range(N_CALIBRATIONS):
-        table = TableReference(exponential(500, rng), sampling="disjoint")
+        table = TableReference(exponential(500, rng), sampling="split")
         sampler = SensitivitySampler(
             MeanQuery(),
             gamma=GAMMA,
