@@ -193,7 +193,7 @@ class LinearSVCQuery(Query):
 
 
 # Of the largest coefficient: pairs that may be off by more are answered one by one.
-_TRUSTED = 2.0**-26
+_TRUSTED = 2.0**-22
 
 
 class _LinearSVCOnPool:
@@ -267,14 +267,14 @@ _NOT_CONVERGED = (
 
 
 def minimize_hinge(
-    Z: Floats, counts: Floats, C: float
+    Z: Floats, counts: Floats, C: float, tolerance: float = _TOLERANCE
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return what `LinearSVC` learns on many databases, and whether it converged."""
     machine = LinearSVC(
         C=C,
         loss="hinge",
         fit_intercept=False,
-        tol=_TOLERANCE,
+        tol=tolerance,
         max_iter=_MOST_PASSES,
         random_state=0,
     )
@@ -350,7 +350,9 @@ class Rows:
 def distinct_rows(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return an index of each distinct row, sorted, and the number of each row."""
     # Sorted, so that sums over records, and their rounding, are those of any order.
-    order = np.lexsort(rows.T[::-1])
+    order = rows[:, 0].argsort()
+    if not np.diff(rows[order, 0]).all():
+        order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
     numbers = np.empty(len(rows), dtype=np.intp)

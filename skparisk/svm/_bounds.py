@@ -17,11 +17,13 @@ from skparisk.queries._linear_svc import Rows, minimize_hinge
 from skparisk.queries._together import Floats
 
 # Of the bound: how far an answer may be from the exact minimizer.
-_SHARE = 2.0**-8
+_SHARE = 2.0**-6
 # The largest C times squares of all records, up to which `LinearSVC` gets that close.
 _LARGEST_SQUARES = 2.0**8
-# Records that may be on the margin, of the terms that their margins are sums of.
-_NEAR = 2.0**-20
+# Of `LinearSVC`: tried until the answer is that close.
+_TOLERANCES = (1e-8, 1e-10, 1e-12)
+# Which records may be on the margin, of the terms that their margins are sums of.
+_BANDS = 2.0 ** -np.arange(12, 40, 3)
 _EPS = 2.0**-52
 
 
@@ -70,18 +72,27 @@ class CheckedLinearSVCQuery(LinearSVCQuery):
     def minimize(
         self, rows: Rows, counts: Floats, starts: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        W, _ = minimize_hinge(rows.Z, counts, self.C)
-        databases = zip(counts, W, strict=True)
-        off = np.array([proven_distance(rows, c, w, self.C) for c, w in databases])
-        proven = (off <= self.largest_error)[:, None]
-        return np.where(proven, W, np.nan), off
+        for tolerance in _TOLERANCES:
+            W, _ = minimize_hinge(rows.Z, counts, self.C, tolerance)
+            databases = list(zip(counts, W, strict=True))
+            off = np.array([proven_distance(rows, c, w, self.C) for c, w in databases])
+            proven = off <= self.largest_error
+            if proven.all():
+                break
+        return np.where(proven[:, None], W, np.nan), off
 
 
 def proven_distance(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
     """Return how far w may be from the minimizer of hinge losses."""
+    return min(_proven_distance(rows, counts, w, C, band) for band in _BANDS)
+
+
+def _proven_distance(
+    rows: Rows, counts: Floats, w: Floats, C: float, band: float
+) -> float:
     margins, size = 1 - rows.Z @ w, math.hypot(*w)
     reach = 1 + rows.norms * size
-    near = np.abs(margins) <= _NEAR * reach
+    near = np.abs(margins) <= band * reach
     # The objective is 1-strongly convex: a gap g to any feasible duals puts the
     # minimizer within sqrt(2 g). It is a sum of terms >= 0: losses minus dual times
     # margin of each record, and half the square of w - Z' dual. The former are 0 for
@@ -97,12 +108,12 @@ def proven_distance(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
         found = lsq_linear(system, rest / units, (0, 1), method="bvls", tol=1e-16)
         duals[near] = most[near] * found.x
     losses = most * np.maximum(margins, 0.0) - duals * margins
-    # A margin is a sum of q + 1 terms, and roundings of a long sum add up as a random
-    # walk does.
+    # Of the margins, of q + 1 terms, and of the sums over records: the most there is.
     rounding = (len(w) + 1) * 8 * _EPS * (most * reach)[near].sum()
     residual = math.hypot(*(w - duals @ rows.Z))
-    residual += math.sqrt(counts.sum()) * 8 * _EPS * float(duals @ rows.norms)
-    return math.sqrt(2 * (losses[near].sum() + rounding) + residual**2)
+    residual += (len(duals) + 4) * _EPS * float(duals @ rows.norms)
+    distance = math.sqrt(2 * (losses[near].sum() + rounding) + residual**2)
+    return (1 + 2.0**-20) * distance
 
 
 def svm_sensitivity_bound(n_records: int, C: float, *, n_features: int) -> float:

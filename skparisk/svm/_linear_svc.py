@@ -14,7 +14,7 @@ from skparisk.svm._bounds import bounded_linear_svc_problem
 class PrivateLinearSVC(PrivateLinearClassifier):
     """Linear support vector machine whose coefficients are private.
 
-    Minimizes what scikit-learn's `LinearSVC` does, to the last digits, and releases its
+    Minimizes what scikit-learn's `LinearSVC` does, closely, and releases the
     coefficients and intercepts once, with noise. Everything else, predictions included,
     is computed from the released numbers.
 
@@ -42,8 +42,8 @@ class PrivateLinearSVC(PrivateLinearClassifier):
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
-        :func:`linear_svc_sensitivity_bound`, for ``loss="hinge"`` only: rows are
-        clipped to `x_norm`.
+        :func:`linear_svc_sensitivity_bound`, for ``loss="hinge"`` and a small C only:
+        rows are clipped to `x_norm`.
 
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
