@@ -67,10 +67,10 @@ def test_fitted_pairs_serve_every_target(shell):
     assert again.sensitivity_ == first.sampler_.sensitivity_at(0.3)
     assert (again.epsilon_, again.gamma_) == (0.2, 0.3)
     assert first.sampler_.epsilon == 1.0
-    with pytest.raises(IncompatibleError, match=r"was fitted for .*C=(1\.0|0\.5), .*C=2\.0"):
+    with pytest.raises(IncompatibleError, match=r"was fitted for .*C=.*, .*C=2\.0"):
         again.set_params(C=2.0).fit(X, Y)
     with pytest.raises(IncompatibleError, match="databases of 100 records, got 99"):
-        make(again, C=1.0, sensitivity=first.sampler_).fit(X[1:], Y[1:])
+        make(again, C=shell.C, sensitivity=first.sampler_).fit(X[1:], Y[1:])
 
 
 @each_shell

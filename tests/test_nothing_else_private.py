@@ -161,7 +161,7 @@ FORMS = {
     },
     ("numbers", "labels", "none"): {
         "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
-        "SVM, bound": PrivateLinearSVC(1.0, loss="hinge", **BALL),
+        "SVM, bound": PrivateLinearSVC(0.01, loss="hinge", **BALL),
     },
     ("array", "targets", "none"): {
         "learned": paired(PrivateRidge, sensitivity=sampler(reference=LEARNED)),
