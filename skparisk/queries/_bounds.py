@@ -239,7 +239,8 @@ def linear_svc_sensitivity_bound(
     of that for add-remove, whatever the number of records. The objective is 1-strongly
     convex, and the loss of a record has subgradients no longer than
     :math:`\sqrt{R^2 + s^2}`. The squared hinge loss has no such bound, as its slope
-    grows with the residual.
+    grows with the residual. `LinearSVC` stops early, so that its answers may be further
+    apart: the bound is no `sensitivity` of :class:`~skparisk.PrivateLinearSVC`.
 
     Examples
     --------

@@ -267,14 +267,14 @@ _NOT_CONVERGED = (
 
 
 def minimize_hinge(
-    Z: Floats, counts: Floats, C: float, tolerance: float = _TOLERANCE
+    Z: Floats, counts: Floats, C: float
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return what `LinearSVC` learns on many databases, and whether it converged."""
     machine = LinearSVC(
         C=C,
         loss="hinge",
         fit_intercept=False,
-        tol=tolerance,
+        tol=_TOLERANCE,
         max_iter=_MOST_PASSES,
         random_state=0,
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from skparisk._training_data import SensitivitySource
 from skparisk.linear_model import PrivateLinearClassifier
 from skparisk.queries import LinearSVCQuery
-from skparisk.queries._together import Floats
-from skparisk.sensitivity import KnownSensitivity
-from skparisk.svm._bounds import bounded_linear_svc_problem
 
 
 class PrivateLinearSVC(PrivateLinearClassifier):
@@ -40,13 +38,9 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         Value, > 0, of a constant column; the intercept is its coefficient times this
         value. The larger it is, the less the intercept is penalized.
 
-    sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
-        :func:`linear_svc_sensitivity_bound`, for ``loss="hinge"`` and a small C only:
-        rows are clipped to `x_norm`.
-
-    x_norm : float, default=None
-        For "bound": largest l2 norm of a row of features, > 0.
+    sensitivity : SensitivitySampler, float or None, default=None
+        Where the sensitivity comes from: :ref:`private-parameters`. Not "bound", which
+        :class:`~skparisk.PrivateLogisticRegression` has.
 
     combine : "reference" or None, default=None
         "reference": what was released is weighed with a fit on the public records, at
@@ -106,7 +100,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         sensitivity: Any = None,
-        x_norm: float | None = None,
         classes: Any = None,
         combine: str | None = None,
         n_jobs: int | None = None,
@@ -121,7 +114,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.sensitivity = sensitivity
-        self.x_norm = x_norm
         self.classes = classes
         self.combine = combine
         self.n_jobs = n_jobs
@@ -138,8 +130,12 @@ class PrivateLinearSVC(PrivateLinearClassifier):
             intercept_scaling=self.intercept_scaling,
         )
 
-    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
-        X, query, sensitivity = bounded_linear_svc_problem(query, X, self.x_norm)
-        return self._release_known(
-            query, X, y, KnownSensitivity(sensitivity), proven=True
-        )
+    def _check_source(self) -> SensitivitySource:
+        if isinstance(self.sensitivity, str) and self.sensitivity == "bound":
+            raise ValueError(
+                "sensitivity must be None, a SensitivitySampler (also in a "
+                "FrozenEstimator), a KnownSensitivity or a finite number above 0, got "
+                "'bound': the solver of PrivateLinearSVC is not exact enough for a "
+                "proven bound. PrivateLogisticRegression has one."
+            )
+        return self._check_privacy()
