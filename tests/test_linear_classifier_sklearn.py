@@ -321,7 +321,7 @@ UNIT = {"sensitivity": "bound", "x_norm": 1.0}
         PrivateLinearSVC(noise_random_state=0, **CHEAP),
         PrivateLinearSVC(epsilon=np.inf, **CHEAP),
         PrivateLinearSVC(noise_random_state=0, sensitivity=1.0),
-        PrivateLinearSVC(loss="hinge", noise_random_state=0, sensitivity=1.0),
+        PrivateLinearSVC(0.01, loss="hinge", noise_random_state=0, sensitivity=1.0),
     ]
 )
 def test_seeded(estimator, check):
