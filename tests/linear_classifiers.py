@@ -51,7 +51,7 @@ def ways(shell, n_classes=2):
         "on the sampler": ({"sensitivity": on_sampler}, {}),
         "declared": ({"sensitivity": 0.5, "classes": classes}, {}),
     }
-    if shell is not SQUARED:
+    if shell is LOGISTIC:
         found["bound"] = (BOUND | {"classes": classes}, {})
     return found
 
@@ -99,7 +99,7 @@ def optimality(model, X, signs, k):
     if model.loss == "squared_hinge":
         rest = w - 2 * model.C * short.clip(min=0) @ Z
     else:
-        on, charged = abs(short) < 1e-9, short >= 1e-9
+        on, charged = abs(short) < 1e-6, short >= 1e-6
         rest = w - model.C * Z[charged].sum(axis=0)
         # Any share of a record's loss counts where it is on the margin.
         if on.any():

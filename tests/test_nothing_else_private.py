@@ -161,7 +161,6 @@ FORMS = {
     },
     ("numbers", "labels", "none"): {
         "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
-        "SVM, bound": PrivateLinearSVC(1.0, loss="hinge", **BALL),
     },
     ("array", "targets", "none"): {
         "learned": paired(PrivateRidge, sensitivity=sampler(reference=LEARNED)),

@@ -14,17 +14,16 @@ from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._training_data import read_as_public, reference_table
-from skparisk.core.checks import check_positive
+from skparisk._training_data import (
+    SensitivitySource,
+    read_as_public,
+    reference_table,
+)
 from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query
 from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
-from skparisk.reference import Reference, TableReference
-
-# Rows that were scaled to a norm are off by this much at most.
-_NORM_ROUNDING = 2.0**-40
 
 
 class PrivateLinearClassifier(
@@ -34,7 +33,6 @@ class PrivateLinearClassifier(
 
     C: Any
     fit_intercept: Any
-    x_norm: Any
     classes: Any
 
     @abstractmethod
@@ -42,8 +40,8 @@ class PrivateLinearClassifier(
         """Return the query with a penalty, and its parameters checked."""
 
     @abstractmethod
-    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
-        """Release with noise for the proven bound, in the order of the query."""
+    def _check_source(self) -> SensitivitySource:
+        """Return where the sensitivity comes from, with all parameters checked."""
 
     @whole_fit
     def fit(
@@ -67,7 +65,7 @@ class PrivateLinearClassifier(
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        source = self._check_privacy({"x_norm": self.x_norm})
+        source = self._check_source()
         table = reference_table(X_reference, y_reference, any_table=True)
         private = read_as_public(source, table, X, y, classifies=True)
         features, given = validate_private(self, *private, dtype=np.float64)
@@ -86,11 +84,7 @@ class PrivateLinearClassifier(
         query, self.penalty_choice_ = asked.settle(query, source, data, start)
         self.C_ = penalty_of(query)
         asks, public, data = self._as_asked(source, query, alone, data, start)
-        if isinstance(source, str):
-            self._check_within(table)
-            released = self._release_bounded(query, features, targets)
-        else:
-            released = self._release(source, asks, data)
+        released = self._release(source, asks, data)
         self.classes_ = labels.labels
         self._serve_with(
             start,
@@ -135,18 +129,6 @@ class PrivateLinearClassifier(
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
-
-    def _check_within(self, table: Reference | None) -> None:
-        """Check what is declared for "bound", also against public records."""
-        radius = check_positive(self.x_norm, "x_norm")
-        if not isinstance(table, TableReference):
-            return
-        norm = float(np.linalg.norm(table.pool.X, axis=1).max())
-        if norm > radius * (1 + _NORM_ROUNDING):
-            raise ValueError(
-                f"x_norm={self.x_norm!r} was declared, but a record of the reference "
-                "has a larger norm: declare a larger x_norm, or scale the records."
-            )
 
     def _unpack(self, released: Floats) -> None:
         """Set coefficients and intercepts, in the shapes that scikit-learn has."""

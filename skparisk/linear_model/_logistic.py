@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
+from skparisk._training_data import SensitivitySource, TrainingData
+from skparisk.core.checks import check_positive
 from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
 from skparisk.queries._together import Floats
+from skparisk.reference import Reference, TableReference
 from skparisk.sensitivity import KnownSensitivity
+
+# Rows that were scaled to a norm are off by this much at most.
+_NORM_ROUNDING = 2.0**-40
 
 
 class PrivateLogisticRegression(PrivateLinearClassifier):
@@ -165,9 +171,31 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     ) -> LogisticRegressionQuery:
         return LogisticRegressionQuery(classes, C, self.fit_intercept)
 
-    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
-        X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
+    def _check_source(self) -> SensitivitySource:
+        return self._check_privacy({"x_norm": self.x_norm})
+
+    def _release(
+        self, source: SensitivitySource, query: Any, data: TrainingData
+    ) -> Floats:
+        if not isinstance(source, str):
+            return super()._release(source, query, data)
+        self._check_within(data.table)
+        X, query, sensitivity = bounded_logistic_problem(
+            query, data.features, self.x_norm
+        )
         released = self._release_known(
-            query, X, y, KnownSensitivity(sensitivity), proven=True
+            query, X, data.targets, KnownSensitivity(sensitivity), proven=True
         )
         return split_intercepts(released, self.n_features_in_, self.fit_intercept)
+
+    def _check_within(self, table: Reference | None) -> None:
+        """Check what is declared for "bound", also against public records."""
+        radius = check_positive(self.x_norm, "x_norm")
+        if not isinstance(table, TableReference):
+            return
+        norm = float(np.linalg.norm(table.pool.X, axis=1).max())
+        if norm > radius * (1 + _NORM_ROUNDING):
+            raise ValueError(
+                f"x_norm={self.x_norm!r} was declared, but a record of the reference "
+                "has a larger norm: declare a larger x_norm, or scale the records."
+            )

@@ -15,7 +15,6 @@ from skparisk.core.checks import check_at_least, check_positive, check_relation
 
 # Beyond this a solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40
-_LARGEST_SVC_CONDITION = 2.0**30
 
 
 def ridge_sensitivity_bound(
@@ -240,7 +239,8 @@ def linear_svc_sensitivity_bound(
     of that for add-remove, whatever the number of records. The objective is 1-strongly
     convex, and the loss of a record has subgradients no longer than
     :math:`\sqrt{R^2 + s^2}`. The squared hinge loss has no such bound, as its slope
-    grows with the residual.
+    grows with the residual. `LinearSVC` stops early, so that its answers may be further
+    apart: the bound is no `sensitivity` of :class:`~skparisk.PrivateLinearSVC`.
 
     Examples
     --------
@@ -257,33 +257,6 @@ def linear_svc_sensitivity_bound(
     check_relation(relation)
     slope = check_positive(weight * radius, "C * x_norm")
     return 2 * slope if relation == "replace-one" else slope
-
-
-def solved_linear_svc_bound(
-    C: float,
-    shape: tuple[int, int],
-    *,
-    x_norm: float,
-    intercept_scaling: float,
-    relation: str = "replace-one",
-) -> float | None:
-    """Return an l2 bound of the coefficients of one problem, as they are solved.
-
-    `shape` is that of the (larger) database. None where the solver is not exact enough.
-    """
-    n_records, n_features = shape
-    longest = math.hypot(x_norm, intercept_scaling)
-    total = C * n_records
-    if total * longest**2 > _LARGEST_SVC_CONDITION:
-        return None
-    bound = linear_svc_sensitivity_bound(
-        C, x_norm=x_norm, intercept_scaling=intercept_scaling, relation=relation
-    )
-    # The bound is for the exact minimizer w. The solver's duality gap g is down to
-    # rounding, and it is within sqrt(2 g) of w: pay for that, on both databases.
-    reach = 1 + longest * min(total * longest, math.sqrt(2 * total))
-    gap = 2 * total * (n_features + 2) * 2.0**-49 * reach
-    return bound + 2 * (math.sqrt(2 * gap) + n_records * total * longest * 2.0**-52)
 
 
 def longest_row(box: NDArray[np.float64]) -> float:

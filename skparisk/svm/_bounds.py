@@ -3,38 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from skparisk.core.checks import check_at_least, check_positive
-from skparisk.linear_model._bounds import clip_rows
-from skparisk.queries import LinearSVCQuery
-from skparisk.queries._bounds import solved_linear_svc_bound
-from skparisk.queries._together import Floats
-
-
-def bounded_linear_svc_problem(
-    query: LinearSVCQuery, X: Floats, x_norm: Any
-) -> tuple[Floats, LinearSVCQuery, float]:
-    """Return clipped rows, the query, and a bound of its l1 sensitivity."""
-    if query.loss != "hinge":
-        raise ValueError(
-            "loss must be 'hinge' with sensitivity='bound': other losses have no "
-            f"bound; got {query.loss!r}."
-        )
-    radius = check_positive(x_norm, "x_norm")
-    X = clip_rows(X, radius)
-    scaling = query.intercept_scaling if query.fit_intercept else 0.0
-    bound = solved_linear_svc_bound(
-        query.C, X.shape, x_norm=radius, intercept_scaling=scaling
-    )
-    if bound is None:
-        raise ValueError(
-            "C must be at most 2**30 / (n_records * (x_norm**2 + "
-            "intercept_scaling**2)) with sensitivity='bound', for the solver to be "
-            f"exact; got {query.C!r}."
-        )
-    l1 = query.n_problems * math.sqrt(X.shape[1] + scaling**2) * bound
-    return X, query, l1 * (1 + 2.0**-40)
 
 
 def svm_sensitivity_bound(n_records: int, C: float, *, n_features: int) -> float:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from skparisk._training_data import SensitivitySource
 from skparisk.linear_model import PrivateLinearClassifier
 from skparisk.queries import LinearSVCQuery
-from skparisk.queries._together import Floats
-from skparisk.sensitivity import KnownSensitivity
-from skparisk.svm._bounds import bounded_linear_svc_problem
 
 
 class PrivateLinearSVC(PrivateLinearClassifier):
     """Linear support vector machine whose coefficients are private.
 
-    Minimizes what scikit-learn's `LinearSVC` does, to the last digits, and releases its
+    Minimizes what scikit-learn's `LinearSVC` does, closely, and releases the
     coefficients and intercepts once, with noise. Everything else, predictions included,
     is computed from the released numbers.
 
@@ -40,13 +38,9 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         Value, > 0, of a constant column; the intercept is its coefficient times this
         value. The larger it is, the less the intercept is penalized.
 
-    sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
-        :func:`linear_svc_sensitivity_bound`, for ``loss="hinge"`` only: rows are
-        clipped to `x_norm`.
-
-    x_norm : float, default=None
-        For "bound": largest l2 norm of a row of features, > 0.
+    sensitivity : SensitivitySampler, float or None, default=None
+        Where the sensitivity comes from: :ref:`private-parameters`. Not "bound", which
+        :class:`~skparisk.PrivateLogisticRegression` has.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -99,7 +93,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         sensitivity: Any = None,
-        x_norm: float | None = None,
         classes: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -113,7 +106,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.sensitivity = sensitivity
-        self.x_norm = x_norm
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -129,8 +121,12 @@ class PrivateLinearSVC(PrivateLinearClassifier):
             intercept_scaling=self.intercept_scaling,
         )
 
-    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
-        X, query, sensitivity = bounded_linear_svc_problem(query, X, self.x_norm)
-        return self._release_known(
-            query, X, y, KnownSensitivity(sensitivity), proven=True
-        )
+    def _check_source(self) -> SensitivitySource:
+        if isinstance(self.sensitivity, str) and self.sensitivity == "bound":
+            raise ValueError(
+                "sensitivity must be None, a SensitivitySampler (also in a "
+                "FrozenEstimator), a KnownSensitivity or a finite number above 0, got "
+                "'bound': the solver of PrivateLinearSVC is not exact enough for a "
+                "proven bound. PrivateLogisticRegression has one."
+            )
+        return self._check_privacy()
