@@ -331,3 +331,20 @@ def test_noise_is_drawn_by_those_who_charge_only():
         "moments/_noise.py",
         "preprocessing.py",
     }
+
+
+def test_that_there_is_no_answer_is_charged_as_an_answer_is():
+    """Or a query that fails on purpose asks about any record, as often as it likes."""
+
+    def asks(X):
+        return np.nan if X[:, 0].max() > 0.5 else X.mean()
+
+    sampler = SensitivitySampler(asks, n_pairs=19, random_state=0).fit(X_public / 9)
+    ledger = PrivacyLedger(1.5)
+    with ledger, pytest.raises(ValueError, match="charged as for an answer"):
+        sampler.release(X)
+    (entry,) = ledger.releases
+    assert entry.certificate.epsilon == sampler.epsilon
+    assert entry.note.endswith(": no answer")
+    with ledger, pytest.raises(BudgetExceededError):
+        sampler.release(X)

@@ -214,12 +214,18 @@ def release(
     """Answer a query about private records with noise, and say what that guarantees.
 
     The order: room in the ledger, answer, charge, noise. Nothing of the answer is kept,
-    also when it fails.
+    also when it fails. That there is none is charged as well.
     """
     warn_if_seeded(noise_random_state)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
-    answer = X if plan.query is None else answered(plan.query, X, y)
+    try:
+        answer = X if plan.query is None else answered(plan.query, X, y)
+    except ValueError:
+        # All see that there is none: a release, which sampled pairs count in the risk.
+        at_most = as_seeded(plan.at_most, noise_random_state)
+        ledger.spend(at_most, note=f"{note}: no answer")
+        raise
     noise, certificate = plan.noise(answer.shape[-1])
     evidence = certificate.evidence
     if evidence is not None and evidence.noise_scale != noise.noise_scale:
@@ -285,6 +291,7 @@ def answered(query: Any, X: Any, y: Any) -> NDArray[np.float64]:
         raise ValueError(
             f"The query {query} has no answer on the private data: it failed, or "
             "returned NaN or infinity. The reason is not shown because it may reveal "
-            "something about them; try the query on public or made-up data."
+            "something about them; try the query on public or made-up data. That it "
+            "failed may do so too: an open ledger is charged as for an answer."
         )
     return answer
