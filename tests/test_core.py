@@ -37,7 +37,7 @@ from skparisk.core import (
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import Constant
 from skparisk.core.pairs import norms_of_pairs
-from skparisk.core.release import release
+from skparisk.core.release import answered, release
 from skparisk.ledger import OPEN, PrivacyLedger
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.sensitivity import calibrate_known
@@ -185,6 +185,32 @@ def test_a_certificate_that_was_made_by_hand_is_an_error():
     with pytest.raises(dataclasses.FrozenInstanceError):
         made.epsilon = 0.1
     assert pickle.loads(pickle.dumps(made)) == made == copy.deepcopy(made)
+
+
+def test_a_certificate_is_made_once():
+    made = as_certificate(0.5)
+    with pytest.raises(TypeError, match="made by a release"):
+        made.__init__(epsilon=0.001)
+    assert made.epsilon == 0.5
+
+
+def test_a_query_that_panics_says_nothing():
+    """What extensions in other languages raise is no Exception."""
+
+    class Panic(BaseException):
+        pass
+
+    def panics(X, y):
+        raise Panic("of the record 17")
+
+    def interrupts(X, y):
+        raise KeyboardInterrupt
+
+    with pytest.raises(ValueError, match="has no answer on the private data") as caught:
+        answered(panics, np.ones((3, 1)), None)
+    assert "17" not in str(caught.value)
+    with pytest.raises(KeyboardInterrupt):
+        answered(interrupts, np.ones((3, 1)), None)
 
 
 def test_a_filed_certificate_is_neither_charged_nor_composed():

@@ -42,6 +42,16 @@ from skparisk.reference import DrawnRecords, RecordPool, Reference
 from skparisk.sensitivity._terms import calibrate, calibrate_known
 
 
+class Bare(Law):
+    """Laplace noise of which no more is said than that its loss is bounded."""
+
+    name = "bare"
+    deviation = math.sqrt(2.0)
+
+    def sample(self, scale, size, source):
+        return sample_discrete_laplace(scale, size, source)
+
+
 @dataclass(frozen=True)
 class Logistic(Law):
     """Logistic noise, of density 1 / (4 b cosh(z / (2 b))**2)."""
@@ -291,6 +301,68 @@ def test_risks_that_are_no_numbers_are_refused():
     law = type("Unknown", (Gaussian,), {"name": "unknown", "exceedance": exceedance})()
     with pytest.raises(ValueError, match="law must say the risk"):
         own_sampler(law=law, randomness="both").fit(public())
+
+
+def law_like(base, **said):
+    """Return a law of a user's that says something else than another one."""
+    return type("Own", (base,), {"name": "own", **said})()
+
+
+def test_a_loss_with_another_bound_than_the_distance_counts_as_without_one():
+    """Such as that of staircase noise, which is at most the distance rounded up."""
+    stairs = law_like(
+        Laplace,
+        exceedance=lambda self, epsilon, shift: np.where(
+            epsilon < np.ceil(shift), 1, 0
+        ),
+        profile=lambda self, epsilon, shift: np.where(
+            epsilon < np.ceil(shift), np.minimum(shift, 2) / 2, 0.0
+        ),
+    )
+    assert stairs.exceedance(1.0, 1.0) == 0
+    assert not stairs.bounded
+    with pytest.raises(ValueError, match="delta must be above 0 with law='own'"):
+        calibrate_known(1.0, Target(0.5, 0.0, randomness="explicit"), law=stairs)
+
+
+def test_a_profile_above_the_true_one_makes_no_risk_smaller():
+    loose = law_like(
+        Gaussian, profile=lambda self, *at: Gaussian().exceedance(*at), norm=2
+    )
+    shifts, levels = np.array([[0.3], [1.0], [4.0]]), np.array([0.1, 1.0])
+    true = stats.norm.sf(levels / shifts - shifts / 2)
+    true += stats.norm.sf(levels / shifts + shifts / 2)
+    assert (loose.risk(levels, shifts) >= true).all()
+    np.testing.assert_allclose(Gaussian().risk(levels, shifts), true)
+
+
+def test_law_whose_loss_cannot_be_bounded_so_is_refused():
+    for norm in (2, np.inf):
+        law = law_like(Bare, norm=norm)
+        with pytest.raises(ValueError, match="law must have the norm 1, or 2 and say"):
+            own_sampler(law=law).fit(public())
+    normal = law_like(Bare, profile=lambda self, *at: Gaussian().profile(*at))
+    with pytest.raises(ValueError, match="law must say its exceedance; got"):
+        own_sampler(law=normal).fit(public())
+
+
+def test_law_that_draws_no_whole_numbers_is_refused():
+    law = law_like(Bare, sample=lambda self, scale, size, source: np.full(size, 0.5))
+    noise, _ = calibrate_known(1.0, Target(1.0, 0.0, randomness="explicit"), law=law)
+    with pytest.raises(TypeError, match="law must draw whole numbers"):
+        noise.prepare([0.0])(noise_source(0))
+
+
+def test_target_of_another_class_is_refused():
+    """Which could tell the noise and the claim different levels."""
+
+    class Own(Target):
+        pass
+
+    with pytest.raises(TypeError, match="target must be a Target itself"):
+        calibrate(np.ones((99, 1)), Own(1.0, 0.1), n_records=10)
+    with pytest.raises(TypeError, match="target must be a Target itself"):
+        calibrate_known(1.0, Own(1.0, 0.0, randomness="explicit"))
 
 
 def test_law_that_may_change_is_refused():

@@ -421,6 +421,23 @@ def test_dates_beyond_the_year_9999_are_the_last_ones():
         assert found.dt.year.isin([9999, 1970]).all(), private
 
 
+def test_a_date_that_python_has_not_is_a_missing_one():
+    """Arrow fails at all of a column of date64 if one of it is that far."""
+    kept = pa.array([2**62, 86_400_000] * 2, pa.int64()).view(pa.date64())
+    public = twice(pd.Series(["1970-01-01", "2000-01-01"] * 9, dtype="M8[us]"))
+    private = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([kept])))
+    found = seen(public, twice(private))["x"]
+    assert found.isna().tolist() == [True, False] * 4
+    assert found[1] == pd.Timestamp("1970-01-02")
+
+
+def test_a_number_that_no_double_holds_is_missing_without_a_warning():
+    long = np.array([[np.longdouble("1e400")], [1.0]] * 9)
+    found = seen(np.arange(18.0)[:, None], long)
+    assert found[1] == 1.0
+    assert found[0] != np.inf
+
+
 def test_arrays_are_read_column_by_column():
     mixed = np.array([["Graz", 1.5], ["Wien", None]] * 10, dtype=object)
     found = seen(mixed, [["Linz", "2.5"], [7, "none"]] * 9)

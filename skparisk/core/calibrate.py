@@ -656,6 +656,8 @@ class Terms:
 
     def __post_init__(self) -> None:
         target, law, rule, shape = self.target, self.law, self.rule, self.shape
+        if type(target) is not Target:
+            raise TypeError(f"target must be a Target itself, got {target!r}.")
         target.check_law(law, sampled=True)
         if type(rule) not in CALIBRATIONS.values():
             raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
@@ -1145,6 +1147,8 @@ def find_known(
     sensitivity = check_positive(sensitivity, "sensitivity")
     k = check_at_least(n_outputs, "n_outputs", 1)
     law = as_law(law)
+    if type(target) is not Target:
+        raise TypeError(f"target must be a Target itself, got {target!r}.")
     target.check_law(law, sampled=False)
     epsilon, gamma, delta = target.epsilon, target.gamma, target.delta
     risk, curve, loss = 0.0, None, None

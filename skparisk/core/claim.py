@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -778,7 +778,7 @@ class Claim:
 _MINT = object()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Certificate(Claim):
     """What a release, or several together, guarantee, and on what that rests.
 
@@ -851,16 +851,14 @@ class Certificate(Claim):
     (True, True)
     """
 
-    mint: InitVar[object] = None
-
-    def __post_init__(self, mint: object) -> None:
-        if mint is not _MINT:
+    def __init__(self, *values: Any, mint: object = None, **parts: Any) -> None:
+        if mint is not _MINT or vars(self):  # nor is one made again
             raise TypeError(
                 "a Certificate is made by a release or by composition, and not by "
                 "hand: give plain numbers, (epsilon, delta, risk), where a release is "
                 "asked for, or read a filed one with FiledCertificate.from_dict."
             )
-        super().__post_init__()
+        super().__init__(*values, **parts)
         vars(self)["assumptions"] |= self._follow()
 
     def weaken(

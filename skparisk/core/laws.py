@@ -41,6 +41,8 @@ _ROUNDING = 1 + 2.0**-40
 # A loss so large, of probability below that, counts as infinite in composition.
 _TAIL = 2.0**-72
 _CURVE_POINTS = 256
+# A profile that is 0, but for rounding.
+_ROUNDED = 2.0**-30
 # Other levels, and the risk at each of them.
 Curve: TypeAlias = tuple[_Floats, _Floats] | None
 
@@ -84,12 +86,14 @@ class Law(ABC):
 
     A subclass guarantees that `sample` draws exactly, from random bytes alone; that
     whole numbers of scale t can be drawn together with numbers of the law itself, of
-    that scale, such that they are within a step; and that `profile` and `exceedance`
+    that scale, such that they are within a step and their losses differ by no more than
+    that of the law does within a step at both ends; and that `profile` and `exceedance`
     are at least the truth for every two answers so far apart, for any number of
-    outputs. If the loss has no bound, both must be overridden; the loss at a distance
-    of a scales must then move by no more than a as the noise moves by a scale, as with
-    Gaussian noise. Instances are values: immutable, hashable, equal if they are the
-    same law.
+    outputs, and do not fall as the distance grows. A law that says its exceedance, or
+    has another norm than 1, says its profile as well, and counts as one without a
+    bound; the loss at a distance of a scales must then move by no more than a as the
+    noise moves by a scale, as with Gaussian noise. Instances are values: immutable,
+    hashable, equal if they are the same law.
 
     Attributes
     ----------
@@ -150,8 +154,14 @@ class Law(ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether the loss is at most the distance over the noise scale."""
-        return not self.exceedance(1.0, 1.0)
+        """Whether the loss is at most the distance over the noise scale.
+
+        Not if a law of the caller's says another exceedance, which may be of a loss
+        with another bound.
+        """
+        if type(self).exceedance is Law.exceedance:
+            return True
+        return is_ours(self) and not self.exceedance(1.0, 1.0)
 
     @property
     def composes(self) -> bool:
@@ -176,7 +186,9 @@ class Law(ABC):
         0.5958
         """
         above = self.exceedance(epsilon, shift)
-        other = (above - self.profile(epsilon, shift)) * np.exp(np.negative(epsilon))
+        # One of the caller's may be above the true one, and then says nothing here.
+        least = self.profile(epsilon, shift) if is_ours(self) else 0.0
+        other = (above - least) * np.exp(np.negative(epsilon))
         return unwrap(np.minimum(above + other, 1.0))
 
     def largest_shift(self, epsilon: float, delta: float) -> float:
@@ -518,6 +530,17 @@ def as_law(law: Any) -> Law:
     if law.norm not in NORMS:
         raise ValueError(
             f"law must have the norm 1, 2 or inf; got {law!r} with {law.norm!r}."
+        )
+    if not is_ours(law) and (law.norm == math.inf or (law.norm != 1 and law.bounded)):
+        raise ValueError(
+            f"law must have the norm 1, or 2 and say its exceedance; got {law!r} "
+            f"with {law.norm!r}: by default a loss is at most the l1 distance, and "
+            "that of independent noise is never at most the largest difference."
+        )
+    if law.bounded and np.max(law.profile(1.0, 1.0)) > _ROUNDED:
+        raise ValueError(
+            f"law must say its exceedance; got {law!r}, whose profile says that its "
+            "loss is not bounded by the distance."
         )
     if not (law.bounded or law.composes):
         raise ValueError(

@@ -391,7 +391,10 @@ class AdditiveNoise(OnGrid):
         def draw(source: ByteSource) -> _Floats:
             released = rows.copy()
             if self.steps:
-                noise = self.law.sample(self.steps, rows.size, source)
+                noise = np.asarray(self.law.sample(self.steps, rows.size, source))
+                whole = (isinstance(z, int | np.integer) for z in noise.ravel())
+                if noise.dtype.kind not in "iu" and not all(whole):
+                    raise TypeError(f"law must draw whole numbers, unlike {self.law}.")
                 noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
                 released = self._from_grid(noisy)
             if self.constant is not None:

@@ -31,7 +31,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
@@ -85,6 +85,21 @@ def silenced() -> Iterator[None]:
             yield
     finally:
         _thread.depth -= 1
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Show no warning and no error, but that something was interrupted.
+
+    A panic of polars is no Exception.
+    """
+    try:
+        with np.errstate(all="ignore"), silenced():
+            yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # what it says is not shown
+        return
 
 
 def _stand_first() -> None:
@@ -285,7 +300,7 @@ def answered(query: Any, X: Any, y: Any) -> NDArray[np.float64]:
     asked = query.detached() if hasattr(query, "detached") else query
     answer = None
     # That it failed is said below, outside, so that the error does not come along.
-    with np.errstate(all="ignore"), silenced(), suppress(Exception):
+    with unseen():
         answer = np.asarray(asked(X, y), dtype=np.float64).ravel()
     if answer is None or not np.isfinite(answer).all():
         raise ValueError(

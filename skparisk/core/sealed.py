@@ -387,7 +387,13 @@ def values_of(column: Any) -> NDArray[Any]:
         if series.dtype == nw.Date:  # Arrow would fail at one that Python has not
             series = series.cast(nw.Datetime("ms"))
         text = series.dtype == nw.String  # not padded to the longest one
-        column = series.to_list() if text else series.to_numpy()
+        try:
+            column = series.to_list() if text else series.to_numpy()
+        except Exception:  # of an odd value, such as a far date64 of Arrow
+            column = np.empty(len(series), dtype=object)
+            for row in range(len(series)):
+                with suppress(Exception):
+                    column[row] = series[row]
         if text or column.ndim > 1:  # of lists of one length
             column = np.fromiter(column, object, len(column))
     kind = column.dtype.kind
@@ -413,7 +419,8 @@ def numbers(values: Any) -> NDArray[np.float64]:
     """
     values = values_of(values)
     if values.dtype.kind in "biuf":
-        found = np.array(values, dtype=np.float64)
+        with np.errstate(over="ignore"):  # a warning would tell of a value
+            found = np.array(values, dtype=np.float64)
     else:
         read = map(number_of, _listed(values.ravel()))
         found = np.fromiter(read, np.float64, values.size).reshape(values.shape)

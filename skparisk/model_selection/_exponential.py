@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from skparisk.core.checks import check_epsilon, check_probability, warn_if_seeded
 from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
 from skparisk.core.compose import compose_basic, compose_parallel, post_process
-from skparisk.core.release import as_seeded, draw, forgetting, silenced
+from skparisk.core.release import as_seeded, draw, forgetting, unseen
 from skparisk.core.rounding import decimal
 from skparisk.ledger import OPEN
 from skparisk.ledger._open import check_room
@@ -84,7 +83,7 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
     """
     scores = None
     # That it failed is said below, outside, so that the error does not come along.
-    with np.errstate(all="ignore"), silenced(), suppress(Exception):
+    with unseen():
         scores = np.array(
             record_score(held_out.y, model.predict(held_out.X)), dtype=np.float64
         )
