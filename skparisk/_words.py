@@ -247,6 +247,10 @@ PROVISOS = {
         "The differences were supplied by the caller, and it has not been checked that "
         "they are those of independent pairs of neighboring databases."
     ),
+    Assumption.GIVEN_QUERY: (
+        "How the answers of a query of the caller's own differ on pairs, or how far "
+        "they can move, is what the query says, and has not been checked."
+    ),
     Assumption.ROW_WISE_SCORE: (
         "The score of a record depends on that record alone: the model predicts each "
         "record by itself, and learned nothing from these records but what is released."

@@ -508,6 +508,9 @@ def test_query_answers_pairs_together_as_it_would_one_by_one():
     fast = own_sampler(query, **alike).fit(public())
     assert fast.differences_ == pytest.approx(plain.differences_, abs=1e-14)
     assert fast.sensitivity_ == pytest.approx(2 / 100)
+    # What it says of pairs is on its own word.
+    assert Assumption.GIVEN_QUERY in fast.certificate_.assumptions
+    assert Assumption.GIVEN_QUERY not in plain.certificate_.assumptions
     assert fast.release(public(n_rows=100) + 1).shape == (4,)
 
 

@@ -113,6 +113,7 @@ class Assumption(StrEnum):
     GIVEN_NOISE = "given-noise"
     GIVEN_SHAPE = "given-shape"
     GIVEN_PAIRS = "given-pairs"
+    GIVEN_QUERY = "given-query"
     ROW_WISE_SCORE = "row-wise-score"
     PUBLIC_CATEGORIES = "public-categories"
     PUBLIC_STEPS = "public-steps"

@@ -222,6 +222,13 @@ class Query:
         """
         return 0.0
 
+    @property
+    def says_differences(self) -> bool:
+        """Whether it says itself how its answers differ, or how far they can move."""
+        own = type(self)
+        answered = own.on_pool is Query.on_pool
+        return not (answered and own.largest_move is Query.largest_move)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 

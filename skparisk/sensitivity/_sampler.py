@@ -32,9 +32,9 @@ from skparisk.core.checks import (
     check_relation,
     warn_caller,
 )
-from skparisk.core.claim import Certificate, Doubt, Population
+from skparisk.core.claim import Assumption, Certificate, Doubt, Population
 from skparisk.core.exact import noise_source
-from skparisk.core.laws import Law, as_law
+from skparisk.core.laws import Law, as_law, is_ours
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
 from skparisk.core.release import as_seeded, hide_values
@@ -549,6 +549,8 @@ default="auto"
             pairs.margin = HalvesMargin(halves) if halves else None
         if not private:
             pairs.assumptions = frozenset(shortcomings)
+        if not is_ours(query) and query.says_differences:
+            pairs.assumptions |= {Assumption.GIVEN_QUERY}
         failed = False
         try:
             self._calibrate(
