@@ -920,10 +920,6 @@ class Noise(Protocol):
     def noise_scale(self) -> float:
         """Scale of the noise."""
 
-    @property
-    def steps(self) -> int:
-        """Scale in steps of the grid; 0 for no noise."""
-
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
         """Return what draws the noise: what takes memory, or fails, comes before."""
 

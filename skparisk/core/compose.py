@@ -100,12 +100,14 @@ class Totals:
         risky = bool(release.risk or release.failure_prob)
         return type(self)(
             sums={
-                n: x + times * _exact(getattr(release, n)) for n, x in self.sums.items()
+                n: _plus(x, _exact(getattr(release, n)), times)
+                for n, x in self.sums.items()
             },
             codes={n: known | getattr(release, n) for n, known in self.codes.items()},
             same=same,
-            squares=self.squares
-            + times * (square if math.isinf(square) else Fraction(square)),
+            squares=_plus(
+                self.squares, square if math.isinf(square) else Fraction(square), times
+            ),
             folded=self.folded or (release.sampled and not release.failure_prob),
             post_processed=self.post_processed or release.post_processed,
             scopes=self.scopes | ({release.randomness} if risky else frozenset()),
@@ -676,6 +678,12 @@ def known_level(release: Claim) -> Claim:
         level = min(loss.largest, g.epsilon) if certain else loss.largest
         g = _plain(g, epsilon=level, delta=0.0)
     return g
+
+
+def _plus(total: Any, value: Any, times: int) -> Any:
+    """Return a sum that may be infinite, which no float is too small for."""
+    infinite = math.inf in (total, value)
+    return math.inf if infinite else total + times * value
 
 
 def _exact(number: float) -> Any:

@@ -132,11 +132,6 @@ class MatrixNoise:
             evidence=evidence,
         )
 
-    @property
-    def steps(self) -> int:
-        """Whether there is noise, as a number of steps: at least one, or none."""
-        return int(self.noise_scale > 0)
-
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Floats]:
         """Return what adds the noise to an answer, all in whole numbers of a grid."""
         exact = np.array(values, dtype=np.float64)

@@ -31,7 +31,7 @@ from skparisk.core.claim import mint
 from skparisk.core.exact import noise_source
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.queries import FunctionQuery
-from skparisk.reference import CallableReference, TableReference
+from skparisk.reference import CallableReference
 
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
@@ -203,12 +203,13 @@ def bootstrapped(X, y, n_records, rng):
 def test_pairs_of_a_bootstrapped_table_are_flagged(sampling):
     """The record that is put in stands there already, and moves the answer less."""
     X, y = marked(4000, 2)
-    table = TableReference(X[:60], y[:60])
-    if sampling == "bootstrap":
-        table = CallableReference(partial(bootstrapped, X[:60], y[:60]))
     few = FAST | {"n_records": 60, "n_releases": 40}
     # With several neighbors no margin makes up for it.
     alone = SensitivitySampler(noise_shape="isotropic", neighbors_per_database=2)
+    given = {"X_reference": X[:60], "y_reference": y[:60]}
+    if sampling == "bootstrap":
+        drawn = CallableReference(partial(bootstrapped, X[:60], y[:60]))
+        alone, given = alone.set_params(reference=drawn), {}
     found = audit_claim(
         PrivateRidge(
             alpha=1.0, gamma=0.2, sensitivity=alone, combine=None, random_state=0
@@ -216,7 +217,7 @@ def test_pairs_of_a_bootstrapped_table_are_flagged(sampling):
         X[60:],
         y[60:],
         claim=mint(epsilon=1.0, risk=0.2, randomness="implicit"),
-        fit_params={"X_reference": table},
+        fit_params=given,
         **few,
     )
     assert found.share.contradicts == (sampling == "bootstrap"), found
