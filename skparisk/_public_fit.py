@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from skparisk._simulated import is_simulated
 from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import IncompatibleError, warn_caller
-from skparisk.core.release import silenced
+from skparisk.core.release import unseen
 from skparisk.exceptions import UtilityWarning
 from skparisk.queries import Query
 from skparisk.reference._comparison import ReferenceComparison
@@ -48,7 +47,7 @@ class PublicFit:
         only compared with.
         """
         answer: Any = None
-        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        with unseen():
             answer = self.query.detached()(
                 take_rows(self.X, rows), take_rows(self.y, rows)
             )
@@ -97,7 +96,7 @@ class PublicFit:
 
     def _told(self, score: Score, answer: Floats, rows: NDArray[np.intp]) -> float:
         """Return the score of an answer on some rows, NaN where there is none."""
-        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        with unseen():
             return float(
                 score(answer, take_rows(self.X, rows), take_rows(self.y, rows))
             )

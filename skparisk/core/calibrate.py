@@ -620,6 +620,13 @@ def _draws(
         yield some, shape.whiten(pairs.differences[some]), noise[answered], errors
 
 
+def _check_target(target: Target, law: Law, *, sampled: bool) -> None:
+    """Refuse a target that a law cannot keep, or of a class that may say two levels."""
+    if type(target) is not Target:
+        raise TypeError(f"target must be a Target itself, got {target!r}.")
+    target.check_law(law, sampled=sampled)
+
+
 @dataclass(frozen=True)
 class Terms:
     """What is asked for, by which law, shape and rule, for so many databases.
@@ -656,9 +663,7 @@ class Terms:
 
     def __post_init__(self) -> None:
         target, law, rule, shape = self.target, self.law, self.rule, self.shape
-        if type(target) is not Target:
-            raise TypeError(f"target must be a Target itself, got {target!r}.")
-        target.check_law(law, sampled=True)
+        _check_target(target, law, sampled=True)
         if type(rule) not in CALIBRATIONS.values():
             raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
         plain = getattr(shape, "name", shape) in ("auto", "isotropic")
@@ -1143,9 +1148,7 @@ def find_known(
     sensitivity = check_positive(sensitivity, "sensitivity")
     k = check_at_least(n_outputs, "n_outputs", 1)
     law = as_law(law)
-    if type(target) is not Target:
-        raise TypeError(f"target must be a Target itself, got {target!r}.")
-    target.check_law(law, sampled=False)
+    _check_target(target, law, sampled=False)
     epsilon, gamma, delta = target.epsilon, target.gamma, target.delta
     risk, curve, loss = 0.0, None, None
     if math.isinf(epsilon):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skparisk.core.release import silenced
+from skparisk.core.release import unseen
 from skparisk.core.sealed import PublicForm, Records, is_frame
 from skparisk.reference._base import (
     DrawnRecords,
@@ -79,7 +78,7 @@ class CallableReference(Reference):
         None where it makes none of that number.
         """
         source = _SampledSource(self.sample, 0, _N_LOOKED_AT)
-        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        with unseen():
             pool = source.draw(0, 1, np.random.default_rng(_LOOKED_AT)).pool
             return replace(RecordSketch.of(pool.X, pool.y), whole=False)
         return None
@@ -91,7 +90,7 @@ class CallableReference(Reference):
         All that are drawn are read in these, as private ones are.
         """
         source = _SampledSource(self.sample, 0, _N_LOOKED_AT)
-        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        with unseen():
             pool = source.draw(0, 1, np.random.default_rng(_LOOKED_AT)).pool
             return PublicForm.of(pool.X, pool.y)
         return None
