@@ -48,7 +48,7 @@ class PublicFit:
         """
         answer: Any = None
         with unseen():
-            answer = self.query.detached()(
+            answer = copy.deepcopy(self.query)(
                 take_rows(self.X, rows), take_rows(self.y, rows)
             )
         if answer is None or not np.isfinite(answer).all():

@@ -264,6 +264,7 @@ def private_score(
         partial(_sums, rule, n_sums, model, bounds=y_bounds),
         lambda n_outputs: (noise.noise, certificate),
         at_most=certificate,
+        n_outputs=n_sums,
     )
     released, certificate = release(
         plan,

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,6 @@ from sklearn.utils.validation import validate_data
 
 from skparisk import (
     CalibrationError,
-    IncompatibleError,
     PrivacyLeakWarning,
     PrivateEstimator,
     PrivateKernelDensity,
@@ -36,11 +36,13 @@ from skparisk.core import Leak
 from skparisk.core.calibrate import PAC
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise
+from skparisk.ledger import PrivacyLedger
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import (
     DensityQuery,
+    FunctionQuery,
     LinearSVCQuery,
     LogisticRegressionQuery,
     MeanQuery,
@@ -516,8 +518,50 @@ def test_how_many_numbers_private_data_answer_with_is_not_told():
     public = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
     sampler = SensitivitySampler(answer, n_pairs=40, random_state=0).fit(public)
     private = np.r_[public[:-3], [[3.0], [4.0], [5.0]]]
-    with pytest.raises(IncompatibleError, match="4 outputs but returned a different"):
+    with (
+        PrivacyLedger(2.0) as ledger,
+        pytest.raises(ValueError, match="or another number of outputs than before"),
+    ):
         sampler.release(private)
+    assert ledger.spent.n_releases == 1
+
+
+def test_a_query_keeps_nothing_of_what_it_was_asked_about():
+    """Nor does what it is called in an error tell."""
+
+    class Curious:
+        kept = None
+
+        def __call__(self, X):
+            self.kept = X.max()
+            return X.mean() if self.kept < 50 else X
+
+        def __repr__(self):
+            return f"Curious({self.kept})"
+
+    public = np.linspace(0, 1, 60)[:, None]
+    sampler = SensitivitySampler(Curious(), n_pairs=40, random_state=0).fit(public)
+    before = sampler.query_.function.kept
+    sampler.release(public / 3 + 0.001)
+    with pytest.raises(ValueError, match="has no answer") as caught:
+        sampler.release(public + 77)
+    assert re.search("7[78]", str(caught.value)) is None
+    assert sampler.query_.function.kept == before
+
+
+def test_a_query_that_exits_says_nothing_and_is_charged():
+    def leaves(X):
+        raise SystemExit(f"record {X.max()}")
+
+    sampler = SensitivitySampler(np.mean, n_pairs=40, random_state=0)
+    sampler.fit(np.linspace(0, 1, 60)[:, None])
+    sampler.query_ = FunctionQuery(leaves)
+    with (
+        PrivacyLedger(2.0) as ledger,
+        pytest.raises(ValueError, match="has no answer"),
+    ):
+        sampler.release(np.full((60, 1), 77.0))
+    assert ledger.spent.n_releases == 1
 
 
 # Traces, and fits that do not repeat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ class BlockJudge:
             np.array([n]),
         )
         # A pool for each block: others would have a say in what is rounding here.
-        found = self.query.detached().on_pool(pairs.pool, n)(pairs)
+        found = copy.deepcopy(self.query).on_pool(pairs.pool, n)(pairs)
         answered = np.isfinite(found.values).all()
         if not answered or found.values.shape[1] != self.n_outputs:
             return True

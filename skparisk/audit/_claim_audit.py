@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +56,7 @@ def judge_pairs(
     judge = BlockJudge.of(known.sampler)
     target = replace(judge.target, epsilon=claim.epsilon)
     judge = replace(judge, target=target)
-    query = judge.query.detached()
+    query = copy.deepcopy(judge.query)
     y = population.y if query.needs_y else None
     pool = RecordPool(*known.sampler._as_asked(population.X, y))
     n = population.n_records

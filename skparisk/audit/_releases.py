@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ class KnownNoise:
         """Return the answer on a database, without noise."""
         X = as_records(records[0], "X")
         y = as_targets(records[1]) if len(records) > 1 else None
-        query = self.sampler.query_.detached()
+        query = copy.deepcopy(self.sampler.query_)
         return query(*self.sampler._as_asked(X, y if query.needs_y else None))
 
     def shift(self, first: Records, second: Records) -> float:

@@ -27,6 +27,7 @@ filter asks which thread is warning.
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
 import warnings
@@ -89,17 +90,20 @@ def silenced() -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Show no warning and no error, but that something was interrupted.
+    """Show no warning and no error; only that it was interrupted, but not by whom.
 
-    A panic of polars is no Exception.
+    A panic of polars is no Exception, and SystemExit has a message.
     """
+    interrupted = False
     try:
         with np.errstate(all="ignore"), silenced():
             yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
+    except KeyboardInterrupt:
+        interrupted = True
     except BaseException:  # what it says is not shown
         return
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def _stand_first() -> None:
@@ -202,19 +206,24 @@ class Plan:
 
     noise : callable
         ``noise(n_outputs)`` returns the noise for an answer of so many numbers and its
-        certificate, or refuses an answer of another length.
+        certificate.
 
     at_most : Certificate
         What ledgers must have room for, known before there is an answer.
 
     charge : callable, default=None
         Returns what ledgers are charged, of the certificate. None: the certificate.
+
+    n_outputs : int, default=None
+        Numbers of an answer: with any other number there is none. None: it follows from
+        what is public, and is not checked.
     """
 
     query: Query | None
     noise: Callable[[int], tuple[Noise, Certificate]]
     at_most: Certificate
     charge: Callable[[Certificate], Certificate] | None = None
+    n_outputs: int | None = None
 
 
 @forgetting
@@ -235,7 +244,7 @@ def release(
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
     try:
-        answer = X if plan.query is None else answered(plan.query, X, y)
+        answer = X if plan.query is None else answered(plan.query, X, y, plan.n_outputs)
     except ValueError:
         # All see that there is none: a release, which sampled pairs count in the risk.
         at_most = as_seeded(plan.at_most, noise_random_state)
@@ -289,7 +298,9 @@ def as_seeded(certificate: Certificate, noise_random_state: Any) -> Certificate:
     return certificate.weaken(leaks=[Leak.SEEDED_NOISE])
 
 
-def answered(query: Any, X: Any, y: Any) -> NDArray[np.float64]:
+def answered(
+    query: Any, X: Any, y: Any, n_outputs: int | None = None
+) -> NDArray[np.float64]:
     """Answer a query on private data: nothing but the answer may tell about them.
 
     Neither a warning nor the message of an error is shown, as both would be a release;
@@ -297,16 +308,21 @@ def answered(query: Any, X: Any, y: Any) -> NDArray[np.float64]:
     works on copies, so that it cannot change what it is asked about, nor keep it.
     """
     X, y = copy_records(X), copy_records(y)
-    asked = query.detached() if hasattr(query, "detached") else query
+    name, asked = str(query), copy.deepcopy(query)
     answer = None
     # That it failed is said below, outside, so that the error does not come along.
     with unseen():
         answer = np.asarray(asked(X, y), dtype=np.float64).ravel()
-    if answer is None or not np.isfinite(answer).all():
+    if (
+        answer is None
+        or not np.isfinite(answer).all()
+        or n_outputs not in (None, answer.size)
+    ):
         raise ValueError(
-            f"The query {query} has no answer on the private data: it failed, or "
-            "returned NaN or infinity. The reason is not shown because it may reveal "
-            "something about them; try the query on public or made-up data. That it "
-            "failed may do so too: an open ledger is charged as for an answer."
+            f"The query {name} has no answer on the private data: it failed, or "
+            "returned NaN, infinity, or another number of outputs than before. The "
+            "reason is not shown because it may reveal something about them; try the "
+            "query on public or made-up data. That it failed may do so too: an open "
+            "ledger is charged as for an answer."
         )
     return answer

@@ -203,10 +203,6 @@ class Query:
         """
         return None
 
-    def detached(self) -> Query:
-        """Return a query that shares nothing which an answer might change."""
-        return self
-
     def resized(self, share: float) -> Query:
         """Return the query that does the same to `share` times as many records.
 

@@ -224,11 +224,6 @@ class EstimatorQuery(Unpadded, Query):
         ]
         return names[output]
 
-    def detached(self) -> EstimatorQuery:
-        # A frozen step may keep what it transforms, and `align` what it is given.
-        estimator, align = copy.deepcopy((self.estimator, self.align))
-        return replace(self, estimator=estimator, align=align)
-
     def resized(self, share: float) -> EstimatorQuery:
         asked = None if self.asked is None else resize_penalties(self.asked, share)
         return replace(

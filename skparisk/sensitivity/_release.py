@@ -19,7 +19,6 @@ from skparisk._private_data import (
     validate_private_records,
 )
 from skparisk._simulated import is_simulated
-from skparisk.core.calibrate import Noise
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Evidence, Leak
 from skparisk.core.noise import AdditiveNoise, NoiseShape
@@ -194,9 +193,10 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     def _release_planned(self, query: Query | None, private: Sealed) -> Any:
         plan = Plan(
             query,
-            self._noise_of,
+            lambda n_outputs: (self.mechanism_, self.certificate_),
             at_most=self.claim_.charge,
             charge=lambda certificate: self.claim_.charge,
+            n_outputs=self.n_outputs_,
         )
         released, _ = release(
             plan,
@@ -206,15 +206,6 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             noise_random_state=self.noise_random_state,
         )
         return released
-
-    def _noise_of(self, n_outputs: int) -> tuple[Noise, Certificate]:
-        """Return the noise for an answer of as many numbers as were sampled."""
-        if n_outputs != self.n_outputs_:
-            raise IncompatibleError(
-                f"The query was sampled with {self.n_outputs_} outputs but returned a "
-                "different number of them on the private data."
-            )
-        return self.mechanism_, self.certificate_
 
     def _seal(self, X: Records, y: NDArray[Any] | None) -> Sealed:
         """Return private records as the query was given public ones.

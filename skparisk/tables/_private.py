@@ -464,7 +464,12 @@ class PrivateTable(BaseEstimator):
             certificate = certificate.without_evidence()
         certificate = certificate.weaken(leaks=leaks_around())
         asked = X[query.columns] if query.columns else X
-        plan = Plan(query, lambda n_outputs: (noise, certificate), certificate)
+        plan = Plan(
+            query,
+            lambda n_outputs: (noise, certificate),
+            at_most=certificate,
+            n_outputs=query.n_outputs,
+        )
         self.released_, self.certificate_ = release(
             plan,
             seal(asked),

@@ -142,3 +142,44 @@ def test_risk_is_over_the_sampled_pairs_as_well(law, shape):
     for share, too_often in ((1.0, False), (0.7, True)):
         count = violations_of(law, np.array(shifts) / share, draws)
         assert exceeds(count, N_CALIBRATIONS, GAMMA) is too_often
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_left_of_outputs_has_a_risk_on_average_only(seed):
+    """Noise of outputs that are not released hid the loss of those that are.
+
+    More losses exceed the level than the risk says, and the claim is about events.
+    """
+    n_cells, n_copies, gamma = 5000, 4, 0.05
+
+    def query(X):
+        cells = 0.02 * np.bincount(X[:, 0].astype(int), minlength=n_cells)
+        return np.append(np.full(n_copies, float(len(X))), cells)
+
+    def draw(n_records, rng):
+        return rng.integers(n_cells, size=(n_records, 1)).astype(float)
+
+    sampler = SensitivitySampler(
+        query,
+        gamma=gamma,
+        randomness="both",
+        relation="add-remove",
+        noise_shape="isotropic",
+        n_pairs=399,
+        reference=CallableReference(draw),
+        n_records=5,
+        random_state=seed,
+    ).fit(np.zeros((5, 1)))
+    certificate, noise = sampler.certificate_, sampler.mechanism_
+    assert certificate.evidence.n_constant > 0
+    assert certificate.post_processed
+    assert "on average" in str(certificate)
+    n_fresh = 40_000
+    moves = np.full((n_fresh, n_copies + 1), 1.0)
+    moves[:, -1] = 0.02 * (np.random.default_rng(seed).random(n_fresh) < 0.06)
+    draws = np.random.default_rng(seed + 1).laplace(size=moves.shape)
+    shifts = moves / noise.noise_scale
+    losses = (np.abs(draws + shifts) - np.abs(draws)).sum(axis=1)
+    beyond = np.maximum(0, -np.expm1(certificate.epsilon - losses))
+    assert beyond.mean() <= gamma
+    assert exceeds(int((losses > certificate.epsilon).sum()), n_fresh, gamma)
