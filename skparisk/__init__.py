@@ -5,7 +5,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from skparisk._version import __version__ as __version__
-from skparisk.core.printing import set_words
+from skparisk.core import set_words
 
 if TYPE_CHECKING:
     from skparisk._filed import FiledCertificate as FiledCertificate

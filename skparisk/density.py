@@ -151,7 +151,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
             For the interface of scikit-learn.
 
         X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records, which must be within the bounds: :ref:`private-fit`.
+            Public records, clipped to the bounds: :ref:`private-fit`.
 
         Raises
         ------

@@ -149,10 +149,22 @@ class NeighborPairs:
         members[:, -self.n_neighbors :] = self._left
         return members
 
+    def one_of_members(self, number: int) -> NDArray[Any]:
+        """Return one line of `members`, without the others."""
+        shared = listed(self._shared[number : number + 1])[0]
+        return np.concatenate([shared, self._left[number]])
+
     @property
     def counted(self) -> bool:
         """Whether it takes less time to look at `counts` than at `members`."""
         return bool(self._shared.dtype.kind == "u")
+
+    @cached_property
+    def shared_counts(self) -> NDArray[np.float64]:
+        """How often each record of the pool is in both databases of pairs."""
+        if self._shared.dtype.kind == "i":
+            return count_rows(self._shared, self.pool.n_rows)
+        return self._shared.astype(np.float64)
 
     @cached_property
     def counts(self) -> NDArray[np.float64]:

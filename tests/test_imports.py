@@ -113,7 +113,7 @@ def test_the_package_alone_imports_nothing_heavy():
     """What it exports is imported when it is asked for."""
     names = loaded("import skparisk")
     assert {name for name in names if "skparisk" in name} == {
-        *("skparisk", "skparisk._version", "skparisk.core", "skparisk.core.printing")
+        *("skparisk", "skparisk._version", "skparisk.core")
     }
     assert not {"numpy", "scipy", "sklearn", "joblib", "narwhals"} & names
 

@@ -39,19 +39,20 @@ from skparisk.reference import Domain, Interval, TableReference
 @pytest.mark.parametrize("n_records", [2, 3, 50])
 @pytest.mark.parametrize("mean", [0.0, 1e4, 1e12])
 def test_differences_of_means_are_those_of_the_plain_loop(mean, n_records, relation):
-    """The closed form covers the rounding of the plain one, and hardly more."""
-    X = mean + np.random.default_rng(0).normal(size=(80, 3))
+    """But for what means that are so large may be off, which errors cover."""
+    X = mean + np.random.default_rng(0).normal(size=(80, 3)) * [1e-3, 1.0, 1e3]
     pairs = pairs_from(
         TableReference(X), n_records=n_records, relation=relation, size=20
     )
     query = MeanQuery()
     assert not query.needs_y
-    plain, rounding = plain_differences(query, pairs), n_records * 2.0**-52
-    differences = query.differences(pairs)
-    assert (np.abs(differences) >= np.abs(plain)).all()
-    assert differences == pytest.approx(
-        plain, rel=0, abs=2 * rounding * abs(X).max() + 1e-15
-    )
+    found, plain = query.on_pool(pairs.pool, n_records)(pairs), np.empty((20, 3))
+    for i in range(20):
+        plain[i] = np.subtract(*(X.mean(axis=0) for X, _ in pairs.databases(i)))
+    rounding = n_records * 2.0**-52 * np.abs(X).max(axis=0)
+    outward = np.copysign(found.errors / 2, found.values)
+    assert (np.abs(found.values - outward - plain) <= 2 * rounding).all()
+    assert (found.errors <= 64 * rounding).all()
 
 
 def test_the_mean_of_one_record_changes_by_the_records():
@@ -59,8 +60,8 @@ def test_the_mean_of_one_record_changes_by_the_records():
     table = TableReference(np.random.default_rng(0).normal(size=(80, 3)))
     pairs = pairs_from(table, n_records=1, relation="replace-one", size=20)
     plain = plain_differences(RecordQuery(), pairs)
-    assert MeanQuery().differences(pairs) == pytest.approx(plain, rel=1e-12, abs=1e-15)
-    assert np.array_equal(RecordQuery().differences(pairs), plain)
+    for query in (MeanQuery(), RecordQuery()):
+        assert np.array_equal(query.differences(pairs), plain)
 
 
 def test_answers_of_means_and_records():
@@ -285,19 +286,6 @@ def test_a_query_without_an_answer_says_so():
         Query()(np.ones((2, 1)))
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_differences_of_means_are_off_by_no_more_than_they_say(relation):
-    """Twice what each of two means may be off: before the move outward, and by it."""
-    X = np.random.default_rng(0).normal(size=(50, 3)) * [1e-3, 1.0, 1e3]
-    pairs = pairs_from(TableReference(X), n_records=40, relation=relation, size=9)
-    found = MeanQuery().on_pool(pairs.pool, 40)(pairs)
-    plain = plain_differences(MeanQuery(), pairs)
-    rounding = 40 * 2.0**-52 * np.abs(X).max(axis=0)
-    np.testing.assert_allclose(found.errors, np.tile(2 * rounding, (9, 1)), rtol=1e-12)
-    assert (np.abs(found.values - plain) <= found.errors).all()
-    assert (np.abs(found.values) >= np.abs(plain)).all()
-
-
 # Classes of one's own
 
 
@@ -311,8 +299,8 @@ class Louder(MeanQuery):
 class LouderRidge(RidgeQuery):
     """Another one by a method that the answer rests on."""
 
-    def fit(self, X, y):
-        return tuple(1000.0 * part for part in super().fit(X, y))
+    def finish(self, sums):
+        return 1000.0 * super().finish(sums)
 
 
 class LouderSums(MomentsQuery):
@@ -340,9 +328,8 @@ def test_a_class_of_ones_own_inherits_no_claim_about_answers(query):
     X = np.random.default_rng(0).uniform(size=(40, 3))
     reference = TableReference(X, X.sum(axis=1))
     pairs = pairs_from(reference, n_records=20, relation="replace-one", size=5)
-    np.testing.assert_array_equal(
-        query.differences(pairs), plain_differences(query, pairs)
-    )
+    expected = plain_differences(query, pairs)
+    np.testing.assert_allclose(query.differences(pairs), expected, rtol=1e-9)
 
 
 def test_a_class_of_ones_own_may_make_claims_and_hand_them_on():
@@ -354,8 +341,13 @@ def test_a_class_of_ones_own_may_make_claims_and_hand_them_on():
     class Heir(Claiming):
         pass
 
+    class Other(RidgeQuery):
+        def __call__(self, X, y=None):
+            return 2 * super().__call__(X, y)
+
     assert Heir().is_repeatable
-    assert vars(Claiming)["on_pool"] is vars(Query)["on_pool"]
+    assert "on_pool" not in vars(Claiming)
+    assert vars(Other)["on_pool"] is vars(Query)["on_pool"]
 
 
 def test_numbers_are_the_same_but_for_a_share_of_the_largest():

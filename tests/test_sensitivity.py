@@ -312,7 +312,8 @@ def test_first_pairs_do_not_depend_on_how_many_are_drawn():
         SensitivitySampler(MeanQuery(), n_pairs=m, random_state=0).fit(PUBLIC)
         for m in (100, 500)
     )
-    np.testing.assert_array_equal(few.differences_[:64], many.differences_[:64])
+    found, expected = few.differences_[:64], many.differences_[:64]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
 def test_private_data_tell_only_their_shape_where_a_reference_is_given():
@@ -690,7 +691,6 @@ def test_targets_are_sampled_with_their_records():
             "n_records must be a whole number >= 2, got 1",
         ),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
-        ({"query": RecordQuery(), "relation": "add-remove"}, "record by itself"),
     ],
 )
 def test_sampling_without_an_estimator_refuses_bad_numbers_too(parameters, message):

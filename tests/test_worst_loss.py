@@ -24,9 +24,9 @@ from skparisk.queries import (
     LinearSVCQuery,
     LogisticRegressionQuery,
     MeanQuery,
+    RecordQuery,
     RidgeQuery,
 )
-from skparisk.queries._base import RecordQuery
 from skparisk.reference import Domain, Interval, TableReference
 from skparisk.sensitivity._noise_shape import fit_noise_shape
 

@@ -212,9 +212,7 @@ def test_class_missing_in_a_resample_of_private_data_is_not_named():
     model = private(GaussianNB(), classes=[*CLASSES, "yew"])
     with (
         pytest.warns(PrivacyLeakWarning, match="private data themselves"),
-        pytest.raises(
-            CalibrationError, match="it is not shown because it may"
-        ) as error,
+        pytest.raises(CalibrationError, match="is not shown because it may") as error,
     ):
         model.fit(X, LABELS)
     assert "yew" not in str(error.value)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skparisk.core import words
 from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
@@ -26,7 +27,6 @@ from skparisk.core.checks import (
     is_number,
 )
 from skparisk.core.laws import as_law, is_ours, true_positives
-from skparisk.core.printing import words
 from skparisk.core.rounding import (
     GRID_SHARE,
     MOST_STEPS,

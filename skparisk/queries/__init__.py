@@ -8,10 +8,8 @@ know a fast way to tell how much many pairs of neighboring databases differ.
 from skparisk.queries._addends import ClassAddend, TargetAddend
 from skparisk.queries._base import (
     FunctionQuery,
-    MeanQuery,
     PairDifferences,
     Query,
-    RecordQuery,
 )
 from skparisk.queries._cells import CellsQuery
 from skparisk.queries._density import (
@@ -29,6 +27,7 @@ from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._moments import MomentsQuery, moments_sensitivity_bound
 from skparisk.queries._ridge import RidgeQuery
+from skparisk.queries._sums import MeanQuery, RecordQuery, SumQuery
 from skparisk.queries._units import UnitsQuery
 
 __all__ = [
@@ -50,6 +49,7 @@ __all__ = [
     "Reader",
     "RecordQuery",
     "RidgeQuery",
+    "SumQuery",
     "TargetAddend",
     "UnitsQuery",
     "kernel_density_sensitivity_bound",

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,10 @@ class Query:
             return
         for name in _OF_ANSWERS:
             owner = next(kind for kind in cls.__mro__ if name in vars(kind))
-            if owner is not Query and _is_ours(owner):
+            # Sums are answered by one method in pairs and alone, also where that is
+            # of one's own.
+            one_method = name == "on_pool" and cls.__call__ is owner.__call__
+            if owner is not Query and _is_ours(owner) and not one_method:
                 setattr(cls, name, vars(Query)[name])
 
     @property
@@ -202,6 +205,10 @@ class Query:
         it (:ref:`thm-noise-shape`), which no guarantee rests on. None: not known.
         """
         return None
+
+    def placed(self, X: Any, y: Any) -> Self:
+        """Return the query with constants from public records that rounding needs."""
+        return self
 
     def resized(self, share: float) -> Query:
         """Return the query that does the same to `share` times as many records.
@@ -337,83 +344,6 @@ class FunctionQuery(Query):
 
     def __str__(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))
-
-
-@dataclass(frozen=True)
-class RecordQuery(Query):
-    """A database of one record, released as it is (the local model)."""
-
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
-        return np.asarray(X[0], dtype=np.float64)
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        return _moved_by(domain.box, 1)
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        def differences(pairs: NeighborPairs) -> PairDifferences:
-            if pairs.replacement is None:
-                raise ValueError(
-                    "relation must be 'replace-one' for a record by itself, because a "
-                    "record that is not there cannot be released."
-                )
-            return PairDifferences(pool.X[pairs.removed] - pool.X[pairs.replacement])
-
-        return differences
-
-
-@dataclass(frozen=True)
-class MeanQuery(Query):
-    """Mean of each feature.
-
-    Notes
-    -----
-    Differences are rounded away from zero, by what `numpy.mean` may be off.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skparisk.queries import MeanQuery
-    >>> MeanQuery()(np.array([[1.0], [2.0], [9.0]]))
-    array([4.])
-    """
-
-    is_mean = True
-
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
-        return np.asarray(np.mean(X, axis=0), dtype=np.float64)
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        return _moved_by(domain.box, n_records)
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        # np.mean adds row by row: this is the most that two means are off.
-        rounding = n_records * 2.0**-52 * np.abs(pool.extent).max(axis=0)
-
-        def differences(pairs: NeighborPairs) -> PairDifferences:
-            removed = pool.X[pairs.removed]
-            if pairs.replacement is not None:
-                moves = (removed - pool.X[pairs.replacement]) / n_records
-            else:
-                means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.members])
-                moves = (removed - means[pairs.database]) / (n_records - 1)
-            errors = np.broadcast_to(2 * rounding, moves.shape)
-            return PairDifferences(moves + np.copysign(rounding, moves), errors)
-
-        return differences
-
-
-def _moved_by(box: NDArray[np.float64] | None, n_records: int) -> LargestMove | None:
-    """Return how far a mean moves by one record, also if it comes or goes."""
-    if box is None:
-        return None
-    low, high = box
-    rounding = 2 * n_records * 2.0**-52 * np.abs(box).max(axis=0)
-    outputs = (high - low) / n_records + rounding
-    return LargestMove(outputs, float(np.linalg.norm(outputs)))
 
 
 def rounding_of(sizes: NDArray[np.float64], nothing: float) -> NDArray[np.float64]:

@@ -115,9 +115,12 @@ def solved_ridge_bounds(
     condition = 1 + shape[0] * x_norm**2 / min(alphas)
     if condition > _LARGEST_CONDITION:
         return None
-    # The bounds are for the exact minimizer: pay for the rounding of the solver.
-    slack = 1 + shape[1] * condition * 2.0**-50
-    return [slack * bound for bound in bounds]
+    # The bounds are for the exact minimizer: pay for the rounding of sums of so many
+    # records, and of the solver, by which both solutions may be off.
+    off = 2 * (shape[0] + 8 * shape[1]) * condition * 2.0**-52
+    sizes = (_largest_solution(shape[0], alpha / x_norm / x_norm) for alpha in alphas)
+    unit = y_bound / x_norm
+    return [b + off * unit * size for b, size in zip(bounds, sizes, strict=True)]
 
 
 def logistic_sensitivity_bound(

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from skparisk.core.checks import check_relation
 from skparisk.core.sealed import is_missing, key_of, numbers
-from skparisk.queries._base import Query
+from skparisk.queries._sums import SumQuery
 from skparisk.queries._together import Floats
 from skparisk.reference._columns import Interval
 from skparisk.reference._records import columns_of
@@ -132,19 +133,21 @@ class CellSums:
         largest = float(self.counted) + len(self.values)
         return 2 * largest if relation == "replace-one" else largest
 
-    def add_up(
+    def entries(
         self, n_rows: int, codes: Callable[..., Codes], shares: Callable[..., _Shares]
-    ) -> Floats:
-        """Return the sums, (n_outputs,), in the order of `n_sums` and `shape`."""
+    ) -> tuple[Codes, Floats]:
+        """Return to which sums each record adds, and what, (n_rows, n_sums).
+
+        Sums are in the order of `n_sums` and `shape`.
+        """
         cell = np.zeros(n_rows, dtype=np.intp)
         for name, cells, n_cells in zip(self.by, self.cells, self.shape, strict=True):
             cell = cell * n_cells + codes(name, cells)
         added = [np.ones(n_rows)] if self.counted else []
         for name, interval in zip(self.values, self.ranges, strict=True):
             added += shares(name, interval)
-        n_cells = math.prod(self.shape)
-        sums = [np.bincount(cell, weights=each, minlength=n_cells) for each in added]
-        return np.asarray(np.concatenate(sums) * self.weight)
+        places = cell[:, None] + np.arange(self.n_sums) * math.prod(self.shape)
+        return places, np.column_stack(added) * self.weight
 
     def __str__(self) -> str:
         what = ["counts"] * self.counted + [f"sums of {name!r}" for name in self.values]
@@ -153,7 +156,7 @@ class CellSums:
 
 
 @dataclass(frozen=True)
-class CellsQuery(Query):
+class CellsQuery(SumQuery):
     """Counts and sums over cells of data frames: all that a steward asks, as one query.
 
     Parameters
@@ -201,10 +204,9 @@ class CellsQuery(Query):
         check_relation(relation)
         return sum(each.weight * each.bound(relation) for each in self.questions)
 
-    def __call__(self, X: Any, y: Any = None) -> Floats:
+    def rows(self, X: Any, y: Any) -> Any:
+        """Return what records add to each sum, as a sparse array."""
         n_rows = len(X)
-        if n_rows > _MOST_RECORDS:
-            raise ValueError(f"There must be at most 2**28 records, got {n_rows}.")
         names = self.columns
         columns = dict(zip(names, columns_of(X[names]), strict=True)) if names else {}
 
@@ -217,8 +219,21 @@ class CellsQuery(Query):
         def shares(name: str, interval: Interval) -> _Shares:
             return _find_shares(columns[name], interval)
 
-        sums = [each.add_up(n_rows, codes, shares) for each in self.questions]
-        return np.concatenate(sums)
+        found, before = [], 0
+        for each in self.questions:
+            places, numbers = each.entries(n_rows, codes, shares)
+            found.append((places + before, numbers))
+            before += each.n_outputs
+        places, numbers = (np.concatenate(p, axis=1) for p in zip(*found, strict=True))
+        ends = np.arange(n_rows + 1) * places.shape[1]
+        return csr_array(
+            (numbers.ravel(), places.ravel(), ends), shape=(n_rows, before)
+        )
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        if len(X) > _MOST_RECORDS:
+            raise ValueError(f"There must be at most 2**28 records, got {len(X)}.")
+        return super().__call__(X, y)
 
     def split(self, answer: Floats) -> list[Floats]:
         """Return the sums of each question without weights, (n_sums, cells ...)."""

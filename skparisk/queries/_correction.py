@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,9 @@ class CorrectionQuery(Query):
 
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return self.query.output_weights(X, n_outputs)
+
+    def placed(self, X: Any, y: Any) -> Self:
+        return replace(self, query=self.query.placed(X, self.left(X, y)))
 
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))

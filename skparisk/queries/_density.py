@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skparisk.core.checks import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._sums import SumQuery
 from skparisk.queries._together import Floats
-from skparisk.reference._base import RecordPool
-from skparisk.reference._mapped import loaded
 
 _EVERYWHERE: dict[str, Callable[[Floats], Floats]] = {
     "gaussian": lambda u: np.exp(-0.5 * u * u),
@@ -31,11 +27,6 @@ _COMPACT: dict[str, Callable[[Floats], Floats]] = {
     "cosine": lambda u: np.cos(0.5 * np.pi * u),
 }
 KERNELS = (*_EVERYWHERE, *_COMPACT)
-
-# Records that are added up one by one, and numbers that are worked on together.
-_MOST_RECORDS = 256
-_CHUNK = 2**22
-_MOST_CACHED = 2**24
 
 
 def kernel_density_sensitivity_bound(
@@ -105,7 +96,7 @@ def _peak(bandwidth: Any, n_dims: int, kernel: Any) -> float:
 
 
 @dataclass(frozen=True)
-class DensityQuery(Query):
+class DensityQuery(SumQuery):
     """Kernel density estimate at the nodes of a lattice on a box.
 
     Parameters
@@ -133,17 +124,12 @@ class DensityQuery(Query):
     Raises
     ------
     ValueError
-        If a parameter is out of range, or there are too many nodes; in `on_pool`, if a
-        record of the pool is outside the bounds.
+        If a parameter is out of range, or there are too many nodes.
 
     Notes
     -----
     The answer is the estimate at each node, in density per unit of the data: the
     `BernsteinPolynomial` of it, reshaped, is the estimate in between.
-
-    `differences` computes nothing but the contributions of the records that differ
-    (with add-remove, also the mean of all). They are rounded away from zero, by what
-    two means may be off.
 
     Examples
     --------
@@ -194,43 +180,14 @@ class DensityQuery(Query):
         )
         return exact + self._rounding(n_records)
 
-    def __call__(self, X: Any, y: Any = None) -> Floats:
-        X = self.clip(np.asarray(X, dtype=np.float64))
-        return self._mean(len(X), lambda rows: self._contributions(X[rows]))
+    def rows(self, X: Any, y: Any) -> Floats:
+        """Return the density of each record by itself, and 1."""
+        added = self._contributions(self.clip(np.asarray(X, dtype=np.float64)))
+        return np.column_stack([added, np.ones(len(added))])
 
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        X = loaded(pool.X)
-        self._check_width(X)
-        for place, (low, high) in enumerate(self.bounds):
-            if X[:, place].min() < low or X[:, place].max() > high:
-                raise ValueError(
-                    f"bounds must hold all records of the reference, but ({low}, "
-                    f"{high}) does not hold those of feature number {place}."
-                )
-        rounding = self._rounding(n_records)
-        # Contributions of all records of the pool, unless they are too many.
-        few = len(X) * count_nodes(self.lattice_size, len(self.bounds)) <= _MOST_CACHED
-        of_pool = cache(lambda: self._contributions(X))
-
-        def mean(rows: NDArray[np.intp]) -> Floats:
-            if not few:
-                return self(X[rows])
-            return self._mean(len(rows), lambda part: of_pool()[rows[part]])
-
-        def differences(pairs: NeighborPairs) -> PairDifferences:
-            moves = self._contributions(X[pairs.removed])
-            if pairs.replacement is not None:
-                moves -= self._contributions(X[pairs.replacement])
-                moves /= n_records
-            else:
-                means = np.array([mean(rows) for rows in pairs.members])
-                moves -= means[pairs.database]
-                moves /= n_records - 1
-            # Twice: what the difference was off before, and the move away from zero.
-            errors = np.broadcast_to(2 * rounding, moves.shape)
-            return PairDifferences(moves + np.copysign(rounding, moves), errors)
-
-        return differences
+    def finish(self, sums: Floats) -> Floats:
+        """Return means."""
+        return sums[:, :-1] / sums[:, -1:]
 
     def clip(self, X: Floats) -> Floats:
         """Return records within the bounds.
@@ -263,18 +220,11 @@ class DensityQuery(Query):
     def _height(self) -> float:
         return _peak(self.bandwidth, len(self.bounds), self.kernel)
 
-    @property
-    def _n_summed(self) -> int:
-        """Records that are added up one by one."""
-        n_nodes = count_nodes(self.lattice_size, len(self.bounds))
-        return min(_MOST_RECORDS, max(1, _CHUNK // n_nodes))
-
     def _rounding(self, n_records: int) -> float:
         """Return the most that the difference of two answers is off."""
         # A sum loses at most 2**-53 of its total for each addition that a term goes
         # through, and a term is off by a few ulps itself (16). Two answers: 2**-52.
-        additions = self._n_summed + math.ceil(n_records / self._n_summed) + 16
-        return additions * 2.0**-52 * self._height
+        return (n_records + 16) * 2.0**-52 * self._height
 
     def _contributions(self, X: Floats) -> Floats:
         """Return the density of each record by itself, (n_records, n_nodes)."""
@@ -293,20 +243,6 @@ class DensityQuery(Query):
                 shape = np.zeros_like(distance)
                 shape[near] = _COMPACT[self.kernel](distance[near] / self.bandwidth)
         return shape * self._height
-
-    def _mean(self, n_records: int, contributions: Callable[[slice], Floats]) -> Floats:
-        """Return the mean contribution, with few roundings in each sum."""
-        # In stretches: a term goes through one stretch's additions and one for each
-        # stretch, not through n_records of them. `_rounding` relies on that.
-        starts = range(0, n_records, self._n_summed)
-        parts = [
-            contributions(slice(start, start + self._n_summed)).sum(axis=0)
-            for start in starts
-        ]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return np.asarray(total / n_records)
 
 
 def check_bounds(bounds: Any) -> tuple[tuple[float, float], ...]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import joblib
 
-from skparisk.queries._base import FunctionQuery, Query, RecordQuery
+from skparisk.queries._base import FunctionQuery, Query
 from skparisk.queries._padding import blank_padding
+from skparisk.queries._sums import RecordQuery
 
 
 def as_query(query: Any) -> Query:

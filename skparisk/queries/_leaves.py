@@ -15,17 +15,14 @@ from scipy.sparse import csr_matrix, issparse
 
 from skparisk.core.checks import check_relation
 from skparisk.core.pairs import LargestMove
-from skparisk.neighbors import NeighborPairs
 from skparisk.queries._addends import Addend
-from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import plain_params
 from skparisk.queries._given import are_alike
 from skparisk.queries._padding import Unpadded
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
+from skparisk.queries._sums import SumQuery, in_cells
 from skparisk.queries._together import Floats
-from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded
 
 # What trees take.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -128,7 +125,7 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class LeafQuery(Unpadded, Query):
+class LeafQuery(Unpadded, SumQuery):
     """Sums over the records in each cell of trees whose splits are public.
 
     Parameters
@@ -190,14 +187,10 @@ class LeafQuery(Unpadded, Query):
         """Numbers in an answer."""
         return self.leaves.n_cells * self.addend.n_columns
 
-    def __call__(self, X: Any, y: Any = None) -> Floats:
+    def rows(self, X: Any, y: Any) -> Any:
+        """Return what records add to each cell, as a sparse array."""
         cells, added = self._place(X, y)
-        n_cells, lines = self.leaves.n_cells, np.repeat(added, cells.shape[1], axis=0)
-        sums = [
-            np.bincount(cells.ravel(), weights=column, minlength=n_cells)
-            for column in lines.T
-        ]
-        return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
+        return in_cells(cells, added, self.leaves.n_cells)
 
     def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
         """Return the cells of each record, and what it adds to these."""
@@ -238,23 +231,6 @@ class LeafQuery(Unpadded, Query):
             self.bound("l2", relation),
             self.bound("l1", relation),
         )
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if pool.y is None:
-            raise ValueError("The query needs targets, but the reference has none (y).")
-        cells, added = self._place(loaded(pool.X), loaded(pool.y))
-
-        def differences(pairs: NeighborPairs) -> PairDifferences:
-            shape = (len(pairs), self.leaves.n_cells, added.shape[1])
-            values, lines = np.zeros(shape), np.arange(len(pairs))[:, None]
-            # A record is in one cell of each tree: no cell is there twice.
-            values[lines, cells[pairs.removed]] = added[pairs.removed][:, None]
-            if pairs.replacement is not None:
-                other = pairs.replacement
-                values[lines, cells[other]] -= added[other][:, None]
-            return PairDifferences(values.reshape(len(pairs), -1))
-
-        return differences
 
     def __eq__(self, other: object) -> bool:
         """Tell if the same is asked; splits may differ."""

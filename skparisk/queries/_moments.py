@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
 from skparisk.core.pairs import LargestMove
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._base import Differences
+from skparisk.queries._sums import SumQuery
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
@@ -100,7 +100,7 @@ def output_columns(n_columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 @dataclass(frozen=True)
-class MomentsQuery(Query):
+class MomentsQuery(SumQuery):
     """Sums of all columns, and of the products of all pairs of columns.
 
     Of features and targets together, each moved by `center` and divided by `scale`,
@@ -187,6 +187,7 @@ class MomentsQuery(Query):
 
     is_repeatable = True
     is_sum = True
+    products = True
 
     @property
     def needs_y(self) -> bool:
@@ -212,11 +213,19 @@ class MomentsQuery(Query):
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         if len(X) > self.n_records:
             raise ValueError(f"n_records={self.n_records}, but there are more records.")
+        return super().__call__(X, y)
+
+    def rows(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Return records in whole steps of the grid, of which sums are exact, and 1."""
         whole = self._whole(X, y)
-        # Of whole numbers this is exact in any order.
-        products = (whole.T @ whole)[np.triu_indices(self.n_columns)]
-        sums = np.concatenate([whole.sum(axis=0), products])
-        return np.asarray(sums * self._steps)
+        return np.column_stack([whole, np.ones(len(whole))])
+
+    def finish(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return sums of the columns, and then of the products."""
+        last = np.triu_indices(self.n_columns + 1)[1]
+        alone = last == self.n_columns
+        linear = sums[:, alone][:, :-1]  # the last one counts records
+        return np.concatenate([linear, sums[:, ~alone]], axis=1) * self._steps
 
     def largest_move(
         self, domain: Domain, n_records: int, relation: str
@@ -263,20 +272,7 @@ class MomentsQuery(Query):
                 f"n_records={self.n_records} of the query must be at least the "
                 f"{n_records} records of a database."
             )
-        i, j = np.triu_indices(self.n_columns)
-        steps = self._steps
-
-        def moments(rows: NDArray[np.intp]) -> NDArray[np.float64]:
-            z = self._whole(*pool.take(rows))
-            return np.concatenate([z, z[:, i] * z[:, j]], axis=1) * steps
-
-        def differences(pairs: NeighborPairs) -> PairDifferences:
-            moves = moments(pairs.removed)
-            if pairs.replacement is not None:
-                moves -= moments(pairs.replacement)
-            return PairDifferences(moves)
-
-        return differences
+        return super().on_pool(pool, n_records)
 
     @property
     def _steps(self) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,9 @@ class UnitsQuery(Query):
 
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         return self.query.output_weights(X, n_outputs)
+
+    def placed(self, X: Any, y: Any) -> Self:
+        return replace(self, query=self.query.placed(self._converted(X), y))
 
     def resized(self, share: float) -> UnitsQuery:
         return replace(self, query=self.query.resized(share))

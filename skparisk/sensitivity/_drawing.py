@@ -91,6 +91,18 @@ class Draw(PairSpec):
             return self.known.sketch
         return self.reference.sketch
 
+    def placed(self) -> Draw:
+        """Return the draw with a query that has its constants from public records."""
+        if type(self.query).placed is Query.placed:
+            return self
+        database = self._rows_of_table()
+        if database is None:
+            root = np.random.SeedSequence(int.from_bytes(self.seeds.asked, "little"))
+            database = sample_database(self.reference, self.n_drawn, root, self.form)
+        if self.query.needs_y and database[1] is None:
+            return self  # said where pairs are drawn
+        return dataclasses.replace(self, query=self.query.placed(*database))
+
     def pairs(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
         """Draw the pairs.
 

@@ -535,13 +535,23 @@ default="auto"
             seeds=Seeds.of(self.random_state),
             known=known,
         )
-        pairs = draw.pairs(
-            schema,
-            private=private,
-            n_jobs=self.n_jobs,
-            verbose=check_verbose(self.verbose),
-            watched=Watched(1 - terms.target.gamma, terms.law.norm),
-        )
+        if not private:
+            draw = draw.placed()
+            query = draw.query
+        try:
+            pairs = draw.pairs(
+                schema,
+                private=private,
+                n_jobs=self.n_jobs,
+                verbose=check_verbose(self.verbose),
+                watched=Watched(1 - terms.target.gamma, terms.law.norm),
+            )
+        except CalibrationError:  # that none is answered would tell as well
+            if not private:
+                raise
+            pairs = None
+        if pairs is None:
+            raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0)
         describe_pairs(pairs, draw, schema)
         shortcomings = shortcomings_of(draw, pairs.n_outputs)
         if not private and self._is_clustered(query, pairs, terms):

@@ -1,0 +1,247 @@
+"""Queries whose answer follows from a sum over records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from skparisk.core.pairs import LargestMove
+from skparisk.core.weights import RowSums, sums_of_pairs
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, PairDifferences, Query, same_but_for
+from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
+from skparisk.reference._records import n_rows, take_rows
+
+Floats = NDArray[np.float64]
+
+# Rows of a private database that are added up together.
+_ROWS_AT_ONCE = 2**13
+# Numbers of a pool whose rows are added up once, however few databases have of them;
+# and of sums, and of rows, that are worked on together.
+_SMALL_POOL, _SUMS_AT_ONCE, _LISTED_AT_ONCE = 2**20, 2**22, 2**20
+# Rows that are looked at alone, and what of them may differ then.
+_ALONE, _SAME = 3, 2.0**-40
+# A database is answered in the private form as well: others may be off by more.
+MARGIN = 16.0
+# Records of databases that are.
+_LOOKED_AT = 2**12
+
+
+class SumQuery(Query):
+    """A function of the sum of what records add, each by itself.
+
+    Sampled databases and the private one are answered by the same two methods: only how
+    often each row counts is another thing.
+    """
+
+    # Whether products of any two numbers of a row are summed.
+    products = False
+
+    def shaped(self, X: Any, y: Any) -> Self:
+        """Return the query for records of such a shape, of which nothing else counts.
+
+        Raises ValueError if it is not for these.
+        """
+        return self
+
+    def rows(self, X: Any, y: Any) -> Any:
+        """Return what each record adds, (n_records, q), whatever the others are."""
+        raise NotImplementedError
+
+    def finish(self, sums: Floats) -> Floats:
+        """Return the answers, (m, n_outputs), that follow from sums of (m, width)."""
+        return sums
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        shaped = self.shaped(X, y)
+        total: Any = 0.0
+        with np.errstate(all="ignore"):
+            for start in range(0, max(n_rows(X), 1), _ROWS_AT_ONCE):
+                some = slice(start, min(start + _ROWS_AT_ONCE, n_rows(X)))
+                part = shaped.rows(take_rows(X, some), take_rows(y, some))
+                total = total + RowSums(part, self.products).total()
+            return np.asarray(shaped.finish(total[None])[0])
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if self.needs_y and pool.y is None:
+            raise ValueError("The query needs targets, but the reference has none (y).")
+        return PoolSums(self.shaped(pool.X, pool.y), pool, n_records)
+
+
+@dataclass(frozen=True)
+class RecordQuery(SumQuery):
+    """A database of one record, released as it is (the local model)."""
+
+    is_sum = True
+
+    def rows(self, X: Any, y: Any) -> Floats:
+        """Return the records."""
+        return np.asarray(X, dtype=np.float64)
+
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        return _moved_by(domain.box, 1) if relation == "replace-one" else None
+
+
+@dataclass(frozen=True)
+class MeanQuery(SumQuery):
+    """Mean of each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import MeanQuery
+    >>> MeanQuery()(np.array([[1.0], [2.0], [9.0]]))
+    array([4.])
+    """
+
+    is_mean = True
+
+    def rows(self, X: Any, y: Any) -> Floats:
+        """Return features, and 1."""
+        return np.column_stack([np.asarray(X, dtype=np.float64), np.ones(len(X))])
+
+    def finish(self, sums: Floats) -> Floats:
+        """Return means."""
+        return sums[:, :-1] / sums[:, -1:]
+
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        return _moved_by(domain.box, n_records)
+
+
+def _moved_by(box: Floats | None, n_records: int) -> LargestMove | None:
+    """Return how far a mean moves by one record, also if it comes or goes."""
+    if box is None:
+        return None
+    low, high = box
+    rounding = 2 * n_records * 2.0**-52 * np.abs(box).max(axis=0)
+    outputs = (high - low) / n_records + rounding
+    return LargestMove(outputs, float(np.linalg.norm(outputs)))
+
+
+class PoolSums:
+    """Answers of a sum query on the pairs of one pool."""
+
+    def __init__(self, query: SumQuery, pool: RecordPool, n_records: int) -> None:
+        self._query, self._pool, self._checked = query, pool, False
+        pays = pool.n_rows <= 4 * n_records and not query.is_sum
+        n_numbers = pool.n_rows * (pool.X.shape[1] if pool.X.ndim > 1 else 1)
+        self._is_whole = pays or n_numbers <= _SMALL_POOL
+
+    def __call__(self, pairs: NeighborPairs) -> PairDifferences:
+        query, (removed, added) = self._query, pairs.swaps
+        with np.errstate(all="ignore"):
+            gone = self._each(removed)
+            joined = None if added is None else self._each(added)
+            shared = self._shared(pairs, gone.shape[-1])
+            databases, neighbors = sums_of_pairs(shared, gone, joined)
+            first = query.finish(databases)
+            second = query.finish(neighbors.reshape(-1, neighbors.shape[-1]))
+            values = first[pairs.database] - second
+        if query.is_sum:
+            return PairDifferences(values)
+        off = self._how_far_off(pairs, first)
+        with np.errstate(all="ignore"):
+            sizes = np.abs([first.max(0), first.min(0), second.max(0), second.min(0)])
+        outward = np.broadcast_to(off, values.shape)
+        values = values + np.copysign(outward, values)
+        return PairDifferences(values, 2 * outward, sizes=sizes.max(axis=0))
+
+    def _how_far_off(self, pairs: NeighborPairs, answers: Floats) -> Floats:
+        """Return by how much answers may be off, from some databases of a block.
+
+        That are answered a second time, as the private one is.
+        """
+        n_looked_at = int(np.clip(_LOOKED_AT // pairs.n_records, 1, 4))
+        off = np.zeros(answers.shape[1])
+        for number in range(min(n_looked_at, len(answers))):
+            own = self._query(*self._pool.take(pairs.one_of_members(number)))
+            with np.errstate(all="ignore"):
+                apart = np.nan_to_num(np.abs(answers[number] - own), posinf=0.0)
+            off = np.maximum(off, MARGIN * apart)
+        return off
+
+    @cached_property
+    def _whole(self) -> RowSums:
+        return self._sums_of(loaded(self._pool.X), loaded(self._pool.y))
+
+    def _sums_of(self, X: Any, y: Any) -> RowSums:
+        added = self._query.rows(X, y)
+        if not self._checked:
+            self._checked = True
+            self._refuse_company(X, y, added)
+        return RowSums(added, self._query.products)
+
+    def _refuse_company(self, X: Any, y: Any, added: Any) -> None:
+        """Refuse rows that are not alone what they are in company."""
+        for row in np.unique(np.linspace(0, n_rows(X) - 1, _ALONE).astype(np.intp)):
+            alone = self._query.rows(take_rows(X, [row]), take_rows(y, [row]))
+            one, other = (
+                each.toarray() if issparse(each) else np.asarray(each)
+                for each in (alone, added[[row]])
+            )
+            if not same_but_for(_SAME, one, other):
+                raise ValueError(
+                    f"rows of the query {self._query} must be a function of each "
+                    "record by itself, but a record adds something else where others "
+                    "are beside it: use constants from public records in their place."
+                )
+
+    def _each(self, rows: NDArray[np.intp]) -> Floats:
+        """Return what single records add, of shape (m, r, width)."""
+        if self._is_whole:
+            return self._whole.each(rows)
+        taken = self._sums_of(*self._pool.take(rows.ravel()))
+        return taken.each(np.arange(rows.size).reshape(rows.shape))
+
+    def _shared(self, pairs: NeighborPairs, width: int) -> Floats:
+        """Return sums over what databases share with neighbors, of shape (m, width)."""
+        n_shared = pairs.n_records - pairs.n_neighbors
+        if not n_shared:
+            return np.zeros((pairs.n_databases, width))
+        if self._is_whole and self._pool.n_rows <= 4 * pairs.n_records:
+            return self._whole.of(pairs.shared_counts)
+        members = pairs.members[:, :n_shared]
+        step = max(1, _LISTED_AT_ONCE // (n_shared * max(1, self._pool.X.shape[-1])))
+        parts = []
+        for start in range(0, len(members), step):
+            some = members[start : start + step].ravel()
+            if self._is_whole:
+                rows = RowSums(self._whole.added[some], self._query.products)
+            else:
+                rows = self._sums_of(*self._pool.take(some))
+            parts.append(rows.of_lists(n_shared))
+        return np.concatenate(parts)
+
+
+def in_cells(cells: NDArray[np.intp], added: Floats, n_cells: int) -> csr_array:
+    """Return rows of sums over cells: what each record adds to those that it is in.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_records, n_each)
+        The cells of each record, no one twice.
+
+    added : ndarray of shape (n_records, n_columns)
+        What it adds to each of these.
+
+    n_cells : int
+        All cells; sums are in their order, and for each in that of the columns.
+    """
+    (n_records, n_each), width = cells.shape, added.shape[1]
+    places = cells[:, :, None] * width + np.arange(width)
+    numbers = np.broadcast_to(added[:, None], places.shape)
+    ends = np.arange(n_records + 1) * n_each * width
+    return csr_array(
+        (numbers.ravel(), places.ravel(), ends), shape=(n_records, n_cells * width)
+    )
