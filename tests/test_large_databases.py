@@ -20,9 +20,7 @@ from skparisk.queries import (
     Query,
     RidgeQuery,
     UnitsQuery,
-    _logistic,
 )
-from skparisk.queries._logistic_solver import _Problem, minimizer
 from skparisk.reference import TableReference, _rows
 from skparisk.sensitivity import sample_differences
 
@@ -201,47 +199,7 @@ def test_queries_that_say_so_answer_alike(query):
     assert not MeanQuery().is_repeatable  # cheap, so it is tried
 
 
-@pytest.mark.parametrize("off", [0.0, 1e-8])
-def test_a_solver_that_does_not_agree_on_the_average_database_is_not_used(
-    off, monkeypatch
-):
-    X, y = make_data(2, 50)
-    query = make_query(2)
-    pairs = pairs_from(TableReference(X, y), n_records=120, relation="replace-one")
-
-    class Average(_logistic.AverageDatabase):
-        @property
-        def answer(self):
-            return super().answer * (1 + off)
-
-    monkeypatch.setattr(_logistic, "AverageDatabase", Average)
-    errors = query.on_pool(pairs.pool, 120)(pairs).errors
-    assert (errors is None) == (off > 0)
-
-
 # Fits of many records
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_fit_of_many_records_begins_with_some_of_them(n_classes, monkeypatch):
-    """And ends where it does from zero; one class too rare to begin with is fine."""
-    X, y = make_data(n_classes, 40_000)
-    codes = (y / 2).astype(int)
-    codes[:: 8 * n_classes] = n_classes - 1
-    words = {"n_classes": n_classes, "C": 1.0, "fit_intercept": True}
-    found = minimizer(X, codes, **words)
-    rare = codes.copy()
-    rare[rare == n_classes - 1] = 0
-    rare[1:9] = n_classes - 1
-    found_rare = minimizer(X, rare, **words)
-
-    def from_zero(problem):
-        return np.zeros((len(problem.shares), problem.design.shape[1]))
-
-    monkeypatch.setattr(_Problem, "_start", from_zero)
-    for some, of in ((found, codes), (found_rare, rare)):
-        expected = minimizer(X, of, **words)
-        np.testing.assert_allclose(some, expected, rtol=0, atol=1e-12 * abs(some).max())
 
 
 def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):

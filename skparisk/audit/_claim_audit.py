@@ -69,7 +69,7 @@ def judge_pairs(
         found.append(differences(pairs))
     values = np.concatenate([each.values for each in found])
     off_by = [each.errors for each in found if each.errors is not None]
-    errors = np.concatenate(off_by) if off_by else None
+    errors = np.max(off_by, axis=0) if off_by else None
     sampled = SampledPairs(
         values,
         errors,

@@ -20,6 +20,8 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
+Floats: TypeAlias = NDArray[np.float64]
+
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
 _ROUNDING = 2.0**-40
 # Nor is an output more than rounding that is a smaller share of the largest of all.
@@ -36,9 +38,9 @@ class PairDifferences:
         Answer on the first database minus answer on the second. Infinite for a pair of
         which one database could not be answered.
 
-    errors : ndarray of shape (n_pairs, n_outputs), default=None
-        The most that each may be off. None: these are the differences of the very
-        answers that would be released.
+    errors : ndarray of shape (n_outputs,), default=None
+        The most that each number may be off. None: these are the differences of the
+        very answers that would be released.
 
     sizes : ndarray of shape (n_outputs,), default=None
         The largest answers, from which follows what is rounding if an output differs by
@@ -109,8 +111,8 @@ class Query:
             return
         for name in _OF_ANSWERS:
             owner = next(kind for kind in cls.__mro__ if name in vars(kind))
-            # Sums are answered by one method in pairs and alone, also where that is
-            # of one's own.
+            # Sums, and what follows from weights, are answered by one method in pairs
+            # and alone, also where that is of one's own.
             one_method = name == "on_pool" and cls.__call__ is owner.__call__
             if owner is not Query and _is_ours(owner) and not one_method:
                 setattr(cls, name, vars(Query)[name])
@@ -206,7 +208,7 @@ class Query:
         """
         return None
 
-    def placed(self, X: Any, y: Any) -> Self:
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
         """Return the query with constants from public records that rounding needs."""
         return self
 
@@ -217,13 +219,6 @@ class Query:
         the number of these. Without any, it is the same query.
         """
         return self
-
-    def preparing(self, pool: RecordPool, n_records: int) -> float:
-        """Return as how many answers it takes, about, to prepare a pool.
-
-        So many, or fewer, are given one by one.
-        """
-        return 0.0
 
     @property
     def says_differences(self) -> bool:

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._base import Differences, Floats, PairDifferences, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
-from skparisk.queries._together import Floats
 from skparisk.queries._units import UnitsQuery
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
@@ -66,14 +65,11 @@ class CorrectionQuery(Query):
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return self.query.output_weights(X, n_outputs)
 
-    def placed(self, X: Any, y: Any) -> Self:
-        return replace(self, query=self.query.placed(X, self.left(X, y)))
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
+        return replace(self, query=self.query.placed(X, self.left(X, y), n_records))
 
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))
-
-    def preparing(self, pool: RecordPool, n_records: int) -> float:
-        return self.query.preparing(pool, n_records)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         X, y = loaded(pool.X), loaded(pool.y)

@@ -15,12 +15,11 @@ from sklearn.utils import get_tags
 
 from skparisk.core.release import silenced
 from skparisk.core.sealed import Records, copy_records
-from skparisk.queries._base import Differences, Query, rounding_of
+from skparisk.queries._base import Differences, Floats, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
 from skparisk.queries._padding import Unpadded
 from skparisk.queries._state import Numbers, find_numbers, read
-from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 
 # What multiplies the penalty, or the sum of the losses. Others, such as `Lasso`, weigh

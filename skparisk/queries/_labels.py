@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,7 @@ def where_classes_present(
             return PairDifferences(values, failure=failure)
         some = evaluate(pairs.take(whole))
         values[whole] = some.values
-        errors = None
-        if some.errors is not None:
-            errors = np.zeros_like(values)
-            errors[whole] = some.errors
-        return PairDifferences(values, errors, some.sizes, some.failure or failure)
+        return replace(some, values=values, failure=some.failure or failure)
 
     return one_by_one(differences) if is_one_by_one(evaluate) else differences
 

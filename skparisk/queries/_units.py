@@ -98,14 +98,11 @@ class UnitsQuery(Query):
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         return self.query.output_weights(X, n_outputs)
 
-    def placed(self, X: Any, y: Any) -> Self:
-        return replace(self, query=self.query.placed(self._converted(X), y))
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
+        return replace(self, query=self.query.placed(self._converted(X), y, n_records))
 
     def resized(self, share: float) -> UnitsQuery:
         return replace(self, query=self.query.resized(share))
-
-    def preparing(self, pool: RecordPool, n_records: int) -> float:
-        return self.query.preparing(pool, n_records)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         converted = RecordPool(self._converted(pool.X), pool.y)
