@@ -7,8 +7,15 @@ from scipy.sparse import csr_array
 
 from skparisk.core import weights as module
 from skparisk.core.weights import RowSums, sums_of_pairs, symmetric
-from skparisk.queries import FunctionQuery, SumQuery, _products, _sums
-from skparisk.queries._looked_up import LookedUp
+from skparisk.queries import (
+    FunctionQuery,
+    LogisticRegressionQuery,
+    MeanQuery,
+    Query,
+    SumQuery,
+    _products,
+    _sums,
+)
 from skparisk.reference import TableReference
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -132,26 +139,36 @@ def test_sums_of_rows_are_those_of_numpy(kind, m, kept, cache, monkeypatch):
 @pytest.mark.parametrize("n_databases", [3, 9])
 def test_products_that_do_not_fit_are_made_in_parts(n_databases, monkeypatch):
     rng = np.random.default_rng(0)
-    columns, others = rng.normal(size=(3, 40)), rng.normal(size=(2, 40))
+    columns = rng.normal(size=(3, 40))
     weights = rng.integers(4, size=(n_databases, 40)).astype(float)
-    kept = _products.Products(columns, others).sums(weights)
+    kept = _products.Products(columns).sums(weights)
     monkeypatch.setattr(_products, "fits", lambda _: False)
     monkeypatch.setattr(_products, "_IN_CACHE", 1000)
-    parts = _products.Products(columns, others)
+    parts = _products.Products(columns)
     np.testing.assert_allclose(parts.sums(weights), kept, rtol=1e-12)
     some = parts.sums(weights[:, 5:30], slice(5, 30))
-    expected = np.einsum(
-        "mn,in,tn->mit", weights[:, 5:30], columns[:, 5:30], others[:, 5:30]
-    )
-    np.testing.assert_allclose(
-        some[:, 6:], expected.reshape(n_databases, -1), rtol=1e-12
-    )
+    of = (weights[:, 5:30], columns[:, 5:30], columns[:, 5:30])
+    expected = symmetric(some, 3)
+    np.testing.assert_allclose(np.einsum("mn,in,jn->mij", *of), expected, rtol=1e-11)
 
 
-def test_rows_that_are_looked_up_are_those_less_their_center():
-    rows, center = np.arange(12.0).reshape(4, 3), np.array([1.0, 2.0, 3.0])
-    found = LookedUp(rows, center)[np.array([[0, 2], [3, 3]])]
-    np.testing.assert_array_equal(found, rows[[[0, 2], [3, 3]]] - center)
+def test_a_class_of_ones_own_has_pairs_of_its_own_unless_it_is_a_sum():
+    """Whoever changes how single databases are answered changes pairs as well."""
+
+    class Twice(MeanQuery):
+        def finish(self, sums):
+            return 2 * super().finish(sums)
+
+    class Called(MeanQuery):
+        def __call__(self, X, y=None):
+            return 2 * super().__call__(X, y)
+
+    class Logistic(LogisticRegressionQuery):
+        pass
+
+    assert "on_pool" not in vars(Twice)
+    for kind in (Called, Logistic):
+        assert vars(kind)["on_pool"] is vars(Query)["on_pool"]
 
 
 def test_a_sum_query_must_say_what_records_add():

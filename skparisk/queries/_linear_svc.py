@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.release import silenced
+from skparisk.core.weights import symmetric
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._labels import (
@@ -32,7 +33,6 @@ from skparisk.queries._together import (
     counts_pay,
     fits,
     outward_differences,
-    symmetric,
 )
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool

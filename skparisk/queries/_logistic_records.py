@@ -15,10 +15,11 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.weights import symmetric
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._looked_up import LookedUp
 from skparisk.queries._products import Products
-from skparisk.queries._together import Floats, symmetric
+from skparisk.queries._together import Floats
 
 # Logits of a stretch of rows; the arrays made from them are read again at once.
 _IN_CACHE = 2**16

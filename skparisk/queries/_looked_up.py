@@ -53,18 +53,13 @@ class LookedUp:
     of ones.
     """
 
-    def __init__(
-        self, records: Any, center: Floats, matrix: Floats | None = None
-    ) -> None:
+    def __init__(self, records: Any, center: Floats, matrix: Floats) -> None:
         self._records, self._center, self._matrix = records, center, matrix
-        width = len(center) if matrix is None else len(matrix)
-        self.shape = (len(records), width)
+        self.shape = (len(records), len(matrix))
 
     def __getitem__(self, rows: NDArray[Any]) -> Floats:
         """Return some rows, by number."""
         found = self._records[rows].reshape(*rows.shape, -1) - self._center
-        if self._matrix is None:
-            return np.asarray(found)
         if len(self._matrix) > len(self._center):
             ones = np.ones((*rows.shape, 1))
             found = np.concatenate([found, ones], axis=-1)

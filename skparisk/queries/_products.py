@@ -18,18 +18,15 @@ _FEW = 8
 
 
 class Products:
-    """Products of columns with each other, and with other columns, of each row.
+    """Products of columns with each other, of each row.
 
     They are kept where memory allows it, and else made for a stretch of rows at a time.
-    Columns have the shape (q, n_rows), and others (t, n_rows).
+    Columns have the shape (q, n_rows).
     """
 
-    def __init__(self, columns: NDArray[Any], others: NDArray[Any] | None = None):
+    def __init__(self, columns: NDArray[Any]) -> None:
         self._columns = columns
-        self._others = columns[:0] if others is None else others
-        q, t = len(columns), len(self._others)
-        self._n_upper = q * (q + 1) // 2
-        self._n_products = self._n_upper + q * t
+        self._n_products = len(columns) * (len(columns) + 1) // 2
         self._fit = fits(self._n_products * columns.shape[1] * columns.itemsize)
         self._step = max(1, _IN_CACHE // (self._n_products * columns.itemsize))
 
@@ -40,8 +37,8 @@ class Products:
     def sums(self, weights: NDArray[Any], rows: slice = slice(None)) -> NDArray[Any]:
         """Return weighted sums over some rows, of shape (m, n_products).
 
-        Weights have the shape (m, some rows). First the products of columns i and j,
-        i <= j, row by row of the upper triangle, then of columns and others.
+        Weights have the shape (m, some rows). Products are of columns i and j, i <= j,
+        row by row of the upper triangle.
         """
         if self._fit:
             return np.asarray(weights @ self._kept[:, rows].T)
@@ -57,7 +54,7 @@ class Products:
 
     def _of(self, rows: slice) -> NDArray[Any]:
         """Return the products of a stretch of rows, a line for each."""
-        columns, others = self._columns[:, rows], self._others[:, rows]
+        columns = self._columns[:, rows]
         q, n_rows = columns.shape
         products = np.empty((self._n_products, n_rows), dtype=columns.dtype)
         start = 0
@@ -65,17 +62,13 @@ class Products:
             stop = start + q - i
             np.multiply(columns[i], columns[i:], out=products[start:stop])
             start = stop
-        rest = products[start:].reshape(q, len(others), n_rows)
-        np.multiply(columns[:, None], others, out=rest)
         return products
 
     def _one_by_one(self, weights: NDArray[Any], rows: slice) -> NDArray[Any]:
         """Return the same from matrices of weighted columns, for each database."""
-        columns, others = self._columns[:, rows], self._others[:, rows]
+        columns = self._columns[:, rows]
         upper = np.triu_indices(len(columns))
         sums = np.empty((len(weights), self._n_products), dtype=columns.dtype)
         for line, weight in zip(sums, weights, strict=True):
-            weighted = columns * weight
-            line[: self._n_upper] = (weighted @ columns.T)[upper]
-            line[self._n_upper :] = (weighted @ others.T).ravel()
+            line[:] = ((columns * weight) @ columns.T)[upper]
         return sums

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -59,20 +58,3 @@ def counts_pay(n_rows: int, n_records: int) -> bool:
 def fits(n_bytes: int) -> bool:
     """Tell if what is prepared once for all databases may take so much memory."""
     return n_bytes <= _MOST_BYTES
-
-
-def symmetric(upper: Floats, size: int) -> Floats:
-    """Return matrices whose upper triangles are given, of shape (n, size, size).
-
-    What stands behind these in a row is left out.
-    """
-    return np.take(upper, _places(size), axis=1)
-
-
-@cache
-def _places(size: int) -> NDArray[np.intp]:
-    """Return where each number of a symmetric matrix is in its upper triangle."""
-    places = np.empty((size, size), dtype=np.intp)
-    i, j = np.triu_indices(size)
-    places[i, j] = places[j, i] = np.arange(len(i))
-    return places
