@@ -216,6 +216,12 @@ class Query:
         """Return the query with constants from public records that rounding needs."""
         return self
 
+    def forget_place(self) -> None:
+        """Drop these constants, in place: the records turned out to be private.
+
+        For all samplers that have this query, as they share its pairs.
+        """
+
     def resized(self, share: float) -> Query:
         """Return the query that does the same to `share` times as many records.
 

@@ -69,6 +69,9 @@ class CorrectionQuery(Query):
     def placed(self, X: Any, y: Any) -> Self:
         return replace(self, query=self.query.placed(X, self.left(X, y)))
 
+    def forget_place(self) -> None:
+        self.query.forget_place()
+
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))
 

@@ -86,6 +86,9 @@ class RidgeQuery(SumQuery):
             center = np.median(np.column_stack([X, targets]), axis=0)
         return replace(self, center=tuple(np.nan_to_num(center).tolist()))
 
+    def forget_place(self) -> None:
+        object.__setattr__(self, "center", None)
+
     def rows(self, X: Any, y: Any) -> Floats:
         """Return the features, targets and, with an intercept, a one of each record."""
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
