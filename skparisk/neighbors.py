@@ -159,7 +159,7 @@ class NeighborPairs:
         """Whether it takes less time to look at `counts` than at `members`."""
         return bool(self._shared.dtype.kind == "u")
 
-    @cached_property
+    @property
     def shared_counts(self) -> NDArray[np.float64]:
         """How often each record of the pool is in both databases of pairs."""
         if self._shared.dtype.kind == "i":
@@ -169,9 +169,7 @@ class NeighborPairs:
     @cached_property
     def counts(self) -> NDArray[np.float64]:
         """How often each record of the pool is in the first databases."""
-        if self._shared.dtype.kind == "i":
-            return count_rows(self.members, self.pool.n_rows)
-        counts = self._shared.astype(np.float64)
+        counts = self.shared_counts
         # A record that leaves may be there more than once, and counts as often.
         places = self.removed + self.database * counts.shape[1]
         np.add.at(counts.reshape(-1), places, 1.0)

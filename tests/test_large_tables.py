@@ -215,15 +215,6 @@ def test_private_records_are_clipped_to_the_range_of_a_file(
     assert found.certificate_ == expected.certificate_
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (2, 512), (341, 3), (1000, 3), (5, 2000)])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_the_extent_of_columns_is_that_of_all_rows(shape, order):
-    rows = np.random.default_rng(0).normal(size=shape)
-    low, high = _base.RecordPool(np.array(rows, order=order)).extent
-    np.testing.assert_array_equal(low, rows.min(axis=0))
-    np.testing.assert_array_equal(high, rows.max(axis=0))
-
-
 @pytest.mark.parametrize("model", [PrivateRidge, PrivateMoments])
 def test_fits_load_a_part_of_a_file(model, tmp_path, monkeypatch):
     """For all that is learned from public records besides pairs."""

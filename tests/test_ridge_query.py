@@ -9,8 +9,10 @@ from query_pairs import N_PAIRS, RELATIONS, independent, pairs_from, records_of
 from sklearn.linear_model import Ridge
 
 from skparisk import SensitivitySampler
+from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries import RidgeQuery, _sums
+from skparisk.queries import RidgeQuery, UnitsQuery, _sums
+from skparisk.queries._correction import CorrectionQuery
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import RecordPool
 
@@ -234,3 +236,25 @@ def test_no_warning_tells_of_private_data():
     X[0] *= 1e200
     assert np.isnan(query(X, y)).any()
     assert np.isnan(query.differences(table_of(X, y, 20))).any()
+
+
+@pytest.mark.parametrize("units", [None, (0.5, 2.0)])
+def test_no_center_stays_if_public_records_turn_out_to_be_private(units):
+    """Nor on a sampler that was calibrated to other targets from the same pairs."""
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 2))
+    query = RidgeQuery() if units is None else UnitsQuery(RidgeQuery(), units)
+    sampler = SensitivitySampler(query, gamma=0.2, n_pairs=60, random_state=0)
+    others = [sampler.fit(X, y[:, 0]), sampler.calibrate(epsilon=2.0)]
+    innermost = [getattr(s.query_, "query", s.query_) for s in others]
+    assert all(inner.center is not None for inner in innermost)
+    with pytest.warns(PrivacyLeakWarning):
+        sampler.release(X, y[:, 0])
+    assert all(inner.center is None for inner in innermost)
+
+
+def test_a_correction_forgets_the_center_of_its_model():
+    X, y = np.random.default_rng(0).normal(size=(2, 20, 2))
+    query = CorrectionQuery(RidgeQuery(), (0.0,) * 3, RidgeQuery()).placed(X, y[:, 0])
+    assert query.query.center is not None
+    query.forget_place()
+    assert query.query.center is None

@@ -1011,7 +1011,6 @@ class CalibratedNoise(NamedTuple):
             leaks=frozenset(leaks),
             doubts=frozenset(doubts),
             evidence=evidence,
-            is_part=constant is not None,
         )
 
 
@@ -1024,13 +1023,9 @@ def _claim(
     rests_on: Iterable[Assumption] = (),
     loss: DominatingLoss | None = None,
     evidence: Evidence | None = None,
-    is_part: bool = False,
     **parts: Any,
 ) -> Certificate:
-    """Return what noise of a law guarantees that was calibrated to a target.
-
-    `is_part`: only some of the noisy outputs are released.
-    """
+    """Return what noise of a law guarantees that was calibrated to a target."""
     both = target.randomness == Scope.PAIR_AND_NOISE
     if evidence is not None and loss is None and not both:
         loss = _dominating_loss(target.epsilon, law, evidence)
@@ -1044,7 +1039,8 @@ def _claim(
         loss=loss,
         # An advantage does not grow any more. To leave out outputs may raise how
         # likely a large loss is, where that is over the noise as well.
-        post_processed=target.advantage is not None or (both and is_part),
+        post_processed=target.advantage is not None
+        or (both and evidence is not None and evidence.n_constant > 0),
         assumptions=frozenset({*rests_on, *given}),
         evidence=evidence,
         **parts,

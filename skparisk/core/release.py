@@ -216,7 +216,7 @@ class Plan:
 
     n_outputs : int, default=None
         Numbers of an answer: with any other number there is none. None: it follows from
-        what is public, and is not checked.
+        public shapes, and is not checked.
     """
 
     query: Query | None

@@ -131,8 +131,8 @@ def sums_of_pairs(
 ) -> tuple[_Floats, _Floats]:
     """Return the sums of databases, and of their r neighbors.
 
-    Of what is added up only: to take off a record that is far larger than the others
-    would leave none of their digits.
+    They are only added up: subtracting a record far larger than the others would leave
+    none of their digits.
 
     Parameters
     ----------

@@ -111,11 +111,17 @@ class Query:
             return
         for name in _OF_ANSWERS:
             owner = next(kind for kind in cls.__mro__ if name in vars(kind))
-            # Sums, and what follows from weights, are answered by one method in pairs
-            # and alone, also where that is of one's own.
-            one_method = name == "on_pool" and cls.__call__ is owner.__call__
-            if owner is not Query and _is_ours(owner) and not one_method:
+            kept = name == "on_pool" and cls._is_one_method(owner)
+            if owner is not Query and _is_ours(owner) and not kept:
                 setattr(cls, name, vars(Query)[name])
+
+    @classmethod
+    def _is_one_method(cls, owner: type[Query]) -> bool:
+        """Tell if pairs, by `owner`, and single databases are answered by one method.
+
+        So that a class of one's own may change it for both.
+        """
+        return False
 
     @property
     def needs_y(self) -> bool:
@@ -211,6 +217,12 @@ class Query:
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
         """Return the query with constants from public records that rounding needs."""
         return self
+
+    def forget_place(self) -> None:
+        """Drop these constants, in place: the records turned out to be private.
+
+        For all samplers that have this query, as they share its pairs.
+        """
 
     def resized(self, share: float) -> Query:
         """Return the query that does the same to `share` times as many records.

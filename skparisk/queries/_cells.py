@@ -11,12 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from skparisk.core.checks import check_relation
 from skparisk.core.sealed import is_missing, key_of, numbers
 from skparisk.queries._base import Floats
-from skparisk.queries._sums import SumQuery
+from skparisk.queries._sums import SumQuery, sparse_rows
 from skparisk.reference._columns import Interval
 from skparisk.reference._records import columns_of
 
@@ -225,10 +224,7 @@ class CellsQuery(SumQuery):
             found.append((places + before, numbers))
             before += each.n_outputs
         places, numbers = (np.concatenate(p, axis=1) for p in zip(*found, strict=True))
-        ends = np.arange(n_rows + 1) * places.shape[1]
-        return csr_array(
-            (numbers.ravel(), places.ravel(), ends), shape=(n_rows, before)
-        )
+        return sparse_rows(places, numbers, before)
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
         if len(X) > _MOST_RECORDS:

@@ -68,6 +68,9 @@ class CorrectionQuery(Query):
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
         return replace(self, query=self.query.placed(X, self.left(X, y), n_records))
 
+    def forget_place(self) -> None:
+        self.query.forget_place()
+
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))
 

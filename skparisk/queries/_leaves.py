@@ -21,7 +21,7 @@ from skparisk.queries._estimator import plain_params
 from skparisk.queries._given import are_alike
 from skparisk.queries._padding import Unpadded
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
-from skparisk.queries._sums import SumQuery, in_cells
+from skparisk.queries._sums import SumQuery, sparse_rows
 from skparisk.reference._domain import Domain
 
 # What trees take.
@@ -190,7 +190,11 @@ class LeafQuery(Unpadded, SumQuery):
     def rows(self, X: Any, y: Any) -> Any:
         """Return what records add to each cell, as a sparse array."""
         cells, added = self._place(X, y)
-        return in_cells(cells, added, self.leaves.n_cells)
+        width = added.shape[1]
+        places = cells[:, :, None] * width + np.arange(width)
+        numbers = np.broadcast_to(added[:, None], places.shape)
+        flat = (len(cells), cells.shape[1] * width)
+        return sparse_rows(places.reshape(flat), numbers.reshape(flat), self.n_outputs)
 
     def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
         """Return the cells of each record, and what it adds to these."""

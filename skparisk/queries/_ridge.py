@@ -18,7 +18,7 @@ from skparisk.queries._sums import SumQuery
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._domain import Domain
 
-# Of what is left of a column beside the others, in its own units: less is rounding.
+# A smaller pivot, in units in which diagonals are 1, is rounding.
 _SINGULAR = 2.0**-36
 
 
@@ -86,8 +86,11 @@ class RidgeQuery(SumQuery):
             center = np.median(np.column_stack([X, targets]), axis=0)
         return replace(self, center=tuple(np.nan_to_num(center).tolist()))
 
+    def forget_place(self) -> None:
+        object.__setattr__(self, "center", None)
+
     def rows(self, X: Any, y: Any) -> Floats:
-        """Return features, targets, and maybe a one: those of each record."""
+        """Return the features, targets and, with an intercept, a one of each record."""
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         rows = np.concatenate([np.asarray(X, dtype=np.float64), targets], axis=1)
         if not self.fit_intercept:
@@ -164,7 +167,7 @@ class RidgeQuery(SumQuery):
 def solve_penalized(grams: Floats, moments: Floats, penalties: Floats) -> Floats:
     """Return solutions of normal equations, of shape (m, d, t), a penalty for each t.
 
-    In units in which the diagonal is 1, so that those of the columns cost no digits. An
+    Columns are scaled to a diagonal of 1, so that their units cost no digits. An
     equation that is singular to all digits has the shortest of its solutions.
     """
     solutions = np.empty_like(moments)

@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 2**13
 # Numbers of a pool whose rows are added up once, however few databases have of them;
 # and of sums, and of rows, that are worked on together.
 _SMALL_POOL, _SUMS_AT_ONCE, _LISTED_AT_ONCE = 2**20, 2**22, 2**20
-# Rows that are looked at alone, and what of them may differ then.
+# Rows compared alone and in company, and the share by which they may differ.
 _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.
 MARGIN = 16.0
@@ -47,6 +47,10 @@ class SumQuery(Query):
 
     # Whether products of any two numbers of a row are summed.
     products = False
+
+    @classmethod
+    def _is_one_method(cls, owner: type[Query]) -> bool:
+        return owner is SumQuery and cls.__call__ is SumQuery.__call__
 
     def shaped(self, X: Any, y: Any) -> Self:
         """Return the query for records of such a shape, of which nothing else counts.
@@ -133,6 +137,15 @@ def _moved_by(box: Floats | None, n_records: int) -> LargestMove | None:
     return LargestMove(outputs, float(np.linalg.norm(outputs)))
 
 
+def counts_pay(n_rows: int, n_records: int) -> bool:
+    """Tell if sums over databases are best found from how often each row counts.
+
+    Counts of all rows are mostly zeros where the pool is much larger than a database:
+    one big matrix product then costs more than many small ones.
+    """
+    return n_rows <= 4 * n_records
+
+
 def how_far_off(
     query: Query, pool: RecordPool, pairs: NeighborPairs, answers: Floats
 ) -> Floats:
@@ -155,9 +168,9 @@ class PoolSums:
 
     def __init__(self, query: SumQuery, pool: RecordPool, n_records: int) -> None:
         self._query, self._pool, self._checked = query, pool, False
-        pays = pool.n_rows <= 4 * n_records and not query.is_sum
+        self._is_counted = counts_pay(pool.n_rows, n_records) and not query.is_sum
         n_numbers = pool.n_rows * (pool.X.shape[1] if pool.X.ndim > 1 else 1)
-        self._is_whole = pays or n_numbers <= _SMALL_POOL
+        self._is_whole = self._is_counted or n_numbers <= _SMALL_POOL
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         query, (removed, added) = self._query, pairs.swaps
@@ -188,7 +201,7 @@ class PoolSums:
         return RowSums(added, self._query.products)
 
     def _refuse_company(self, X: Any, y: Any, added: Any) -> None:
-        """Refuse rows that are not alone what they are in company."""
+        """Refuse a query whose rows change when others stand beside them."""
         for row in np.unique(np.linspace(0, n_rows(X) - 1, _ALONE).astype(np.intp)):
             alone = self._query.rows(take_rows(X, [row]), take_rows(y, [row]))
             one, other = (
@@ -214,7 +227,7 @@ class PoolSums:
         n_shared = pairs.n_records - pairs.n_neighbors
         if not n_shared:
             return np.zeros((pairs.n_databases, width))
-        if self._is_whole and self._pool.n_rows <= 4 * pairs.n_records:
+        if self._is_counted:
             return self._whole.of(pairs.shared_counts)
         members = pairs.members[:, :n_shared]
         step = max(1, _LISTED_AT_ONCE // (n_shared * max(1, self._pool.X.shape[-1])))
@@ -229,24 +242,21 @@ class PoolSums:
         return np.concatenate(parts)
 
 
-def in_cells(cells: NDArray[np.intp], added: Floats, n_cells: int) -> csr_array:
-    """Return rows of sums over cells: what each record adds to those that it is in.
+def sparse_rows(places: NDArray[np.intp], numbers: Floats, width: int) -> csr_array:
+    """Return rows that are 0 but at a few places, as many in each.
 
     Parameters
     ----------
-    cells : ndarray of shape (n_records, n_each)
-        The cells of each record, no one twice.
+    places : ndarray of shape (n_records, n_each)
+        Columns, in 0, ..., width - 1.
 
-    added : ndarray of shape (n_records, n_columns)
-        What it adds to each of these.
+    numbers : ndarray of shape (n_records, n_each)
+        Numbers at these places.
 
-    n_cells : int
-        All cells; sums are in their order, and for each in that of the columns.
+    width : int
+        Columns of the rows.
     """
-    (n_records, n_each), width = cells.shape, added.shape[1]
-    places = cells[:, :, None] * width + np.arange(width)
-    numbers = np.broadcast_to(added[:, None], places.shape)
-    ends = np.arange(n_records + 1) * n_each * width
-    return csr_array(
-        (numbers.ravel(), places.ravel(), ends), shape=(n_records, n_cells * width)
-    )
+    n_records, n_each = places.shape
+    ends = np.arange(n_records + 1) * n_each
+    shape = (n_records, width)
+    return csr_array((numbers.ravel(), places.ravel(), ends), shape=shape)

@@ -101,6 +101,9 @@ class UnitsQuery(Query):
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
         return replace(self, query=self.query.placed(self._converted(X), y, n_records))
 
+    def forget_place(self) -> None:
+        self.query.forget_place()
+
     def resized(self, share: float) -> UnitsQuery:
         return replace(self, query=self.query.resized(share))
 

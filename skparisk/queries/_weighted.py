@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
-from skparisk.queries._sums import how_far_off
+from skparisk.queries._sums import counts_pay, how_far_off
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
 from skparisk.reference._records import n_rows
@@ -62,7 +62,7 @@ class PoolWeights:
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         query, r = self._query, pairs.n_neighbors
-        whole = self._pool.n_rows <= 4 * pairs.n_records
+        whole = counts_pay(self._pool.n_rows, pairs.n_records)
         parts = self._counted(pairs) if whole else self._alone(pairs)
         first, second = [], []
         for answering, weights, neighbors in parts:

@@ -31,8 +31,6 @@ from skparisk.reference._sketch import RecordSketch
 Form: TypeAlias = Literal["given", "numbers"]
 # Records of a file that are looked at all together, such as for a fit to all of them.
 _MOST_LOADED = 2**18
-# Numbers of several rows that are looked at side by side.
-_LONG_LINE = 1024
 
 
 def _read_only(records: Records) -> Records:
@@ -42,18 +40,6 @@ def _read_only(records: Records) -> Records:
     view = records.view()
     view.flags.writeable = False
     return view
-
-
-def _extreme(X: NDArray[np.float64], pick: np.ufunc) -> NDArray[np.float64]:
-    """Return the least or the largest number of each column."""
-    n_rows, n_columns = X.shape
-    side = _LONG_LINE // n_columns
-    # Short rows take longer, so that several are taken as one.
-    if X.flags.c_contiguous and 1 < side <= n_rows:
-        n_whole = n_rows // side * side
-        lines = pick.reduce(X[:n_whole].reshape(-1, side * n_columns), axis=0)
-        X = np.concatenate([lines.reshape(side, n_columns), X[n_whole:]])
-    return np.asarray(pick.reduce(X, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +82,6 @@ class RecordPool:
         Labels are left out, as they are no numbers.
         """
         return self if self._numbers is None else self._numbers
-
-    @cached_property
-    def extent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The least and the largest number of each column, of finite numbers."""
-        if isinstance(self.X, MappedNumbers):
-            return self.X.low, self.X.high
-        return _extreme(self.X, np.minimum), _extreme(self.X, np.maximum)
 
     def part(self, most: float = math.inf) -> RecordPool:
         """Return so many records at the most, drawn at random, or itself.

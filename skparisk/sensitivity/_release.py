@@ -290,6 +290,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             return
         if RecordSketch.of(X, y).overlaps(sketch):
             self.pairs_.withhold(Withheld())
+            self.query_.forget_place()
             warn_private_reference()
 
     def _check_noise(self) -> None:
