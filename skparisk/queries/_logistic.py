@@ -80,8 +80,8 @@ class LogisticRegressionQuery(WeightedQuery):
     classes: tuple[float, ...]
     C: float = 1.0
     fit_intercept: bool = True
-    # What features are moved by, and where Newton's method starts for these: the means
-    # of public records, and their fit. Only rounding depends on it.
+    # What features are moved by, and where Newton's method starts for these: medians of
+    # public records, and their fit. Only rounding depends on it.
     center: tuple[float, ...] | None = field(default=None, compare=False, repr=False)
     start: tuple[float, ...] | None = field(default=None, compare=False, repr=False)
 
@@ -110,6 +110,10 @@ class LogisticRegressionQuery(WeightedQuery):
         loss, units = placed.loss(X, y)
         start = loss.minimize(weights).theta / units
         return replace(placed, start=tuple(np.nan_to_num(start).ravel().tolist()))
+
+    def forget_place(self) -> None:
+        object.__setattr__(self, "center", None)
+        object.__setattr__(self, "start", None)
 
     def answering(self, X: Any, y: Any) -> Answers:
         (loss, units), n_features = self.loss(X, y), np.shape(X)[1]

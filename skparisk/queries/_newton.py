@@ -138,7 +138,7 @@ class LogLoss:
             moves = self._along(step)
             move = _largest_spread(moves, present)
             lengths = np.ones(len(left))
-            if (far := move > 1).any():
+            if (far := (move > 1) & np.isfinite(move)).any():
                 there = scores if len(scores) == 1 else scores[far]
                 lengths[far] = self._search(
                     weights[far],
@@ -226,7 +226,7 @@ class LogLoss:
         m, (a, b) = len(w), np.triu_indices(k)
         each = -p[:, a] * p[:, b]
         each[:, a == b] += p
-        each = (each * w[:, None]).reshape(-1, w.shape[1])
+        each = (each * w[:, None]).reshape(m * len(a), w.shape[1])
         blocks = symmetric(self._products.of(each), q).reshape(m, len(a), q, q)
         whole = np.empty((m, k, q, k, q))
         whole[:, a, :, b] = whole[:, b, :, a] = blocks.swapaxes(0, 1)
@@ -261,7 +261,10 @@ def _inverse(systems: Floats) -> Floats:
     systems *= both
     systems[:, each, each] += _REGULAR
     if len(each) <= _SMALL_SYSTEM:
-        return np.linalg.inv(systems) * both
+        try:
+            return np.linalg.inv(systems) * both
+        except np.linalg.LinAlgError:
+            pass  # one of them is singular, which others are not to suffer from
     for number, system in enumerate(systems):  # all together take far longer
         factor, failed = dpotrf(system, lower=1)
         lower = np.full_like(system, np.nan) if failed else dpotri(factor, lower=1)[0]
