@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from laws import exceeds
-from query_pairs import RELATIONS
+from query_pairs import RELATIONS, counts_of
 from rows import risk_for_rows
 from sklearn.datasets import make_classification, make_regression
 
@@ -77,7 +77,7 @@ def test_neighbors_of_a_database_differ_from_it_in_another_record_each(
     np.testing.assert_array_equal(
         np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
     )
-    counts = pairs.counts
+    counts = counts_of(pairs)
     assert (counts.sum(axis=1) == N).all()
     for i in range(15):
         (X, _), (other, _) = pairs.databases(i)
@@ -223,7 +223,7 @@ def test_ridge_of_records_that_join_from_afar_too():
     X[coded, 0] = 99_999_999
     pairs = groups_from(TableReference(X, y), n_records=20, size=40, r=16)
     assert 5 < coded[pairs.replacement].sum() < 30
-    assert_contract(RidgeQuery().placed(X, y), pairs)
+    assert_contract(RidgeQuery().placed(X, y, 20), pairs)
 
 
 def test_neighbors_that_are_singular_too():

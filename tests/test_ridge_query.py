@@ -5,12 +5,18 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from query_pairs import N_PAIRS, RELATIONS, independent, pairs_from, records_of
+from query_pairs import (
+    N_PAIRS,
+    RELATIONS,
+    independent,
+    known_pairs,
+    pairs_from,
+    records_of,
+)
 from sklearn.linear_model import Ridge
 
 from skparisk import SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
-from skparisk.neighbors import NeighborPairs
 from skparisk.queries import RidgeQuery, UnitsQuery, _sums
 from skparisk.queries._correction import CorrectionQuery
 from skparisk.reference import TableReference, as_reference
@@ -156,7 +162,7 @@ def test_nothing_differs_where_nothing_is_to_be_learned():
     found = RidgeQuery(1.0).placed(far, y, len(y)).differences(table_of(far, y, 20))
     assert not found[:, :9].any()
     own = np.arange(60)[None], np.array([3]), np.array([3])
-    found = RidgeQuery().differences(NeighborPairs.of(RecordPool(X, y), *own))
+    found = RidgeQuery().differences(known_pairs(RecordPool(X, y), *own))
     assert (found >= 0).all()
 
 
@@ -254,7 +260,8 @@ def test_no_center_stays_if_public_records_turn_out_to_be_private(units):
 
 def test_a_correction_forgets_the_center_of_its_model():
     X, y = np.random.default_rng(0).normal(size=(2, 20, 2))
-    query = CorrectionQuery(RidgeQuery(), (0.0,) * 3, RidgeQuery()).placed(X, y[:, 0])
+    query = CorrectionQuery(RidgeQuery(), (0.0,) * 3, RidgeQuery())
+    query = query.placed(X, y[:, 0], 20)
     assert query.query.center is not None
     query.forget_place()
     assert query.query.center is None

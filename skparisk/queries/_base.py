@@ -182,6 +182,13 @@ class Query:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
 
+    def sampled(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Return the answer on a sampled database; raise where that is not known well.
+
+        Such pairs count as if they needed infinite noise.
+        """
+        return self(X, y)
+
     def rounding(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what is rounding if an output differs by no more.
 
@@ -265,10 +272,10 @@ class Query:
             try:
                 if pair % pairs.n_neighbors == 0:
                     first = None
-                    first = self(*pairs.first(pair))
+                    first = self.sampled(*pairs.first(pair))
                 if first is None:
                     continue
-                answers = [first, self(*pairs.second(pair))]
+                answers = [first, self.sampled(*pairs.second(pair))]
             except Exception as error:
                 # Not hidden: such pairs need infinite noise, and too many are refused
                 # with this as the reason.

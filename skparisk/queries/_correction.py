@@ -8,8 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Floats, PairDifferences, Query
+from skparisk.queries._base import Differences, Floats, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
@@ -52,7 +51,9 @@ class CorrectionQuery(Query):
         return getattr(self.query, "classes", None)
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        return self.query(X, self.left(X, y))
+        # None, such as of far records, is no correction: sampled ones have no answer.
+        answer = self.query(X, self.left(X, y))
+        return answer if np.isfinite(answer).all() else np.zeros(len(answer))
 
     def __str__(self) -> str:
         return f"{self.query} of residuals under a public fit"
@@ -75,14 +76,11 @@ class CorrectionQuery(Query):
         return replace(self, query=self.query.resized(share))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if type(self.query).on_pool is Query.on_pool:  # a class of one's own
+            return self._plain_differences
         X, y = loaded(pool.X), loaded(pool.y)
         left = RecordPool(X, None if y is None else self.left(X, y))
-        differences = self.query.on_pool(left, n_records)
-
-        def of_left(pairs: NeighborPairs) -> PairDifferences:
-            return differences(pairs.of_pool(left))
-
-        return of_left
+        return self.query.on_pool(left, n_records)
 
 
 def linear_scores(query: Corrected, numbers: Floats, X: Any, y: Any) -> Floats:

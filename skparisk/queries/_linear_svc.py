@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,10 @@ from skparisk._checks import check_flag
 from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.release import silenced
 from skparisk.core.weights import RowSums, symmetric
-from skparisk.queries._base import Differences, Floats
-from skparisk.queries._labels import (
-    check_classes,
-    label_codes,
-    pool_codes,
-    where_classes_present,
-)
+from skparisk.queries._base import Floats
+from skparisk.queries._labels import check_classes, label_codes
 from skparisk.queries._weighted import Answers, WeightedQuery
 from skparisk.queries._weights import prediction_weights
-from skparisk.reference._base import RecordPool
 
 LOSSES = ("hinge", "squared_hinge")
 
@@ -115,10 +109,10 @@ class LinearSVCQuery(WeightedQuery):
         positive = range(len(self.classes))[-self.n_problems :]
         signed = [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
 
-        def answers(weights: Floats, near: Any = None) -> tuple[Floats, Any]:
+        def answers(weights: Floats, near: Floats | None) -> tuple[Floats, Floats]:
             shape = (len(weights), self.n_problems, design.shape[1])
             found = np.empty(shape)
-            starts = np.zeros(shape) if near is None else np.nan_to_num(near.solutions)
+            starts = np.zeros(shape) if near is None else near
             with np.errstate(all="ignore"):  # a warning would be a release of its own
                 for k, Z in enumerate(signed):
                     if self.is_smooth:
@@ -128,7 +122,7 @@ class LinearSVCQuery(WeightedQuery):
                         found[:, k] = np.where(solved[:, None], W, np.nan)
                     else:
                         found[:, k] = minimize_hinge(Z, weights, self.C)
-            return self._released(found), _Solutions(found)
+            return self._released(found), found
 
         return answers
 
@@ -144,17 +138,6 @@ class LinearSVCQuery(WeightedQuery):
 
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        codes, found = pool_codes(pool, self.classes), super().on_pool(pool, n_records)
-        n_outputs = self.n_problems * (pool.X.shape[1] + self.fit_intercept)
-        return where_classes_present(found, codes, self.classes, n_outputs)
-
-
-class _Solutions(NamedTuple):
-    """Minimizers of databases, (m, n_problems, q)."""
-
-    solutions: Floats
 
 
 # Hinge losses

@@ -11,21 +11,13 @@ from numpy.typing import NDArray
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_positive
 from skparisk.core.pairs import LargestMove
-from skparisk.queries._base import Differences, Floats
+from skparisk.queries._base import Floats
 from skparisk.queries._bounds import longest_row, solved_logistic_bound
-from skparisk.queries._labels import (
-    check_classes,
-    label_codes,
-    pool_codes,
-    split_offsets,
-    where_classes_present,
-)
+from skparisk.queries._labels import check_classes, label_codes, split_offsets
 from skparisk.queries._newton import LogLoss
 from skparisk.queries._weighted import Answers, WeightedQuery
 from skparisk.queries._weights import prediction_weights
-from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded
 
 # Numbers of more bits are scaled down.
 _LARGE = 64
@@ -108,7 +100,7 @@ class LogisticRegressionQuery(WeightedQuery):
         placed = replace(self, center=tuple(np.nan_to_num(center).tolist()))
         weights = np.full((1, len(X)), n_records / len(X))
         loss, units = placed.loss(X, y)
-        start = loss.minimize(weights).theta / units
+        start = loss.minimize(weights) / units
         return replace(placed, start=tuple(np.nan_to_num(start).ravel().tolist()))
 
     def forget_place(self) -> None:
@@ -119,17 +111,20 @@ class LogisticRegressionQuery(WeightedQuery):
         (loss, units), n_features = self.loss(X, y), np.shape(X)[1]
 
         @np.errstate(all="ignore")  # that a number overflows would be a release
-        def answers(weights: Floats, near: Any = None) -> tuple[Floats, Any]:
+        def answers(weights: Floats, near: Floats | None) -> tuple[Floats, Floats]:
             found = loss.minimize(weights, near)
-            theta = found.theta / units
+            theta = found / units
             if self.fit_intercept and self.center is not None:
                 theta[:, :, -1] -= theta[:, :, :-1] @ np.array(self.center)
             if theta.shape[1] > 1:  # of the first class as well, with the sum 0
                 theta = np.concatenate([np.zeros_like(theta[:, :1]), theta], axis=1)
                 theta -= theta.mean(axis=1, keepdims=True)
+            (m, lines), free = theta.shape[:2], bool(self.fit_intercept)
             coef, intercept = theta[:, :, :n_features], theta[:, :, n_features:]
-            flat = (len(theta), -1)
-            parts = [coef.reshape(flat), intercept.reshape(flat)]
+            parts = [
+                coef.reshape(m, lines * n_features),
+                intercept.reshape(m, lines * free),
+            ]
             return np.concatenate(parts, axis=1), found
 
         return answers
@@ -184,13 +179,6 @@ class LogisticRegressionQuery(WeightedQuery):
 
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        labels, _ = split_offsets(loaded(pool.y), self.classes)
-        codes = pool_codes(RecordPool(pool.X, labels), self.classes)
-        n_outputs = self._n_outputs(pool.X.shape[1])
-        found = super().on_pool(pool, n_records)
-        return where_classes_present(found, codes, self.classes, n_outputs)
 
     def _n_outputs(self, n_features: int) -> int:
         n_rows = 1 if len(self.classes) == 2 else len(self.classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,6 @@ _FAR = 2.0**10
 _SMALL_SYSTEM = 24
 # Of the diagonal, so that no system is singular.
 _REGULAR = 2.0**-48
-
-
-class Minimizers(NamedTuple):
-    """Minimizers of m databases."""
-
-    theta: Floats  # (m, n_logits, q); NaN where it did not converge
 
 
 class LogLoss:
@@ -93,19 +87,21 @@ class LogLoss:
         return (theta.reshape(m * k, q) @ self._columns).reshape(m, k, -1)
 
     @np.errstate(all="ignore")  # that a number overflows would be a release
-    def minimize(self, weights: Floats, near: Minimizers | None = None) -> Minimizers:
-        """Return minimizers, each by itself.
+    def minimize(self, weights: Floats, near: Floats | None = None) -> Floats:
+        """Return minimizers, (m, n_logits, q), each by itself; NaN if it is not found.
 
         Parameters
         ----------
         weights : ndarray of shape (m, n_rows)
             How often each record is in each database.
 
-        near : Minimizers, default=None
+        near : ndarray of shape (m, n_logits, q), default=None
             Those of m databases that are nearly the same, to begin with. None: where
             all begin.
         """
         m, q, k = len(weights), len(self._columns), self._k
+        if not m:
+            return np.empty((0, k, q))
         present, left = weights > 0, np.arange(m)
         found = np.full((m, k, q), np.nan)
         since = np.full(m, np.inf)
@@ -121,7 +117,7 @@ class LogLoss:
                 theta[lost], since[lost] = 0.0, np.inf
                 scores = self._scores(theta)
         else:
-            theta, inverse = near.theta, np.empty((m, k * q, k * q))
+            theta, inverse = near, np.empty((m, k * q, k * q))
             scores = self._scores(theta)
         last = np.full(m, np.inf)
         for number in range(_MOST_STEPS):
@@ -163,7 +159,7 @@ class LogLoss:
                 left, last, since = left[go], last[go], since[go]
                 theta, scores, inverse = theta[go], scores[go], inverse[go]
                 weights, present = weights[go], present[go]
-        return Minimizers(found)
+        return found
 
     def _search(
         self,

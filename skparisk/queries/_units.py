@@ -108,11 +108,13 @@ class UnitsQuery(Query):
         return replace(self, query=self.query.resized(share))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if type(self.query).on_pool is Query.on_pool:  # a class of one's own
+            return self._plain_differences
         converted = RecordPool(self._converted(pool.X), pool.y)
         differences = self.query.on_pool(converted, n_records)
 
         def returned(pairs: NeighborPairs) -> PairDifferences:
-            found = differences(pairs.of_pool(converted))
+            found = differences(pairs)
             errors, sizes = (
                 None if each is None else self._returned(each)
                 for each in (found.errors, found.sizes)

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
+from skparisk.queries._labels import label_codes, missing_class, split_offsets
 from skparisk.queries._sums import counts_pay, how_far_off
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
 from skparisk.reference._records import n_rows
 from skparisk.reference._rows import count_rows
 
-Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
+Answers: TypeAlias = Callable[[Floats, Floats | None], tuple[Floats, Floats]]
 
 # Weights that are answered together.
 _AT_ONCE = 2**16
@@ -34,13 +35,15 @@ class WeightedQuery(Query):
     the same method.
     """
 
+    classes: tuple[float, ...]  # of labels; the targets may have offsets beside them
+
     is_repeatable = True
 
     def answering(self, X: Any, y: Any) -> Answers:
         """Return what answers databases of rows of a pool.
 
         A function of weights, (m, n_rows), that returns (m, n_outputs), NaN where a
-        database has no answer; and what is near to it, as arrays with a line for each,
+        database has no answer; and what is near to it, an array with a line for each,
         which may be given for databases that differ in a record. No answer depends on
         that, on other databases, or on rows of weight 0, but for rounding.
         """
@@ -51,6 +54,8 @@ class WeightedQuery(Query):
         return answers[0]
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if pool.y is None:
+            raise ValueError("The query needs labels, but the reference has none (y).")
         return PoolWeights(self, pool)
 
 
@@ -64,29 +69,27 @@ class PoolWeights:
         query, r = self._query, pairs.n_neighbors
         whole = counts_pay(self._pool.n_rows, pairs.n_records)
         parts = self._counted(pairs) if whole else self._alone(pairs)
-        first, second = [], []
-        for answering, weights, neighbors in parts:
-            found, near = answering(weights, None)
+        first, second, failure = [], [], None
+        for rows, weights, neighbors in parts:
+            found, near = rows.answer(weights)
             first.append(found)
             # Each neighbor begins where its database ended.
-            near = type(near)(*(np.repeat(each, r, axis=0) for each in near))
-            second.append(answering(neighbors, near)[0])
+            second.append(rows.answer(neighbors, np.repeat(near, r, axis=0))[0])
+            failure = failure or rows.failure
         databases, others = np.concatenate(first), np.concatenate(second)
         values = databases[pairs.database] - others
         off = how_far_off(query, self._pool, pairs, databases)
-        answered = np.isfinite(values)
+        answered = np.isfinite(values).all(axis=1, keepdims=True)
+        values = np.where(answered, values, np.inf)
         sizes = np.maximum(np.abs(databases[pairs.database]), np.abs(others))
         largest = sizes.max(axis=0, where=answered, initial=0.0)
-        failure = None if answered.all() else _NOT_CONVERGED
         return PairDifferences(values, off, largest, failure)
 
     @cached_property
-    def _whole(self) -> Answers:
-        return self._query.answering(loaded(self._pool.X), loaded(self._pool.y))
+    def _whole(self) -> _Rows:
+        return _Rows(self._query, loaded(self._pool.X), loaded(self._pool.y))
 
-    def _counted(
-        self, pairs: NeighborPairs
-    ) -> Iterator[tuple[Answers, Floats, Floats]]:
+    def _counted(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield databases, and then their neighbors, as weights of the whole pool."""
         removed, added = pairs.swaps
         n_rows, r = self._pool.n_rows, pairs.n_neighbors
@@ -97,20 +100,45 @@ class PoolWeights:
             shared = pairs.shared_counts[some]
             yield self._whole, *_with_neighbors(shared, removed[some], joined)
 
-    def _alone(self, pairs: NeighborPairs) -> Iterator[tuple[Answers, Floats, Floats]]:
+    def _alone(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield each database and its neighbors, as weights of their own rows."""
-        r = pairs.n_neighbors
+        n, r = pairs.n_records, pairs.n_neighbors
         _, added = pairs.swaps
         for number, members in enumerate(pairs.members):
             every = members if added is None else np.append(members, added[number])
             rows, places = np.unique(every, return_inverse=True)
-            X, y = self._pool.take(rows)
-            n = pairs.n_records
             shared = count_rows(places[None, : n - r], len(rows))
             left = places[None, n - r : n]
             joined = None if added is None else places[None, n:]
-            answering = self._query.answering(X, y)
-            yield answering, *_with_neighbors(shared, left, joined)
+            own = _Rows(self._query, *self._pool.take(rows))
+            yield own, *_with_neighbors(shared, left, joined)
+
+
+class _Rows:
+    """Rows of a pool, and answers on sampled databases of these."""
+
+    def __init__(self, query: WeightedQuery, X: Any, y: Any) -> None:
+        labels, _ = split_offsets(y, query.classes)
+        codes = label_codes(labels, query.classes)
+        self._classes, self._answers = query.classes, query.answering(X, y)
+        self._of_class = 1.0 * (codes[:, None] == np.arange(len(query.classes)))
+        self.failure: str | None = None  # why a database has no answer
+
+    def answer(
+        self, weights: Floats, near: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return answers, NaN for databases without one, and what is near to them."""
+        counts = weights @ self._of_class
+        whole = counts.all(axis=1)
+        found = self._answers(weights[whole], None if near is None else near[whole])
+        if not whole.all():
+            lacking = counts[~whole][0]
+            self.failure = missing_class(lacking, self._classes, int(lacking.sum()))
+        elif not np.isfinite(found[0]).all():
+            self.failure = _NOT_CONVERGED
+        answers, ends = (np.full((len(whole), *a.shape[1:]), np.nan) for a in found)
+        answers[whole], ends[whole] = found
+        return answers, ends
 
 
 def _with_neighbors(
