@@ -448,9 +448,8 @@ def test_a_neighbor_that_is_not_changed_is_noticed(n_rows, relation, monkeypatch
 def test_a_wrong_slope_is_noticed(n_classes, factor, noticed, monkeypatch):
     """Also if it is for all databases; wrong curvature costs steps, and no digit."""
     pairs = pairs_from(*make_data(n_classes), n_records=60)
-    slope, curvature = LogLoss._derivatives, LogLoss._curvature
-    scaled = lambda first, second: (first * factor, second)  # noqa: E731
-    monkeypatch.setattr(LogLoss, "_derivatives", lambda *a: scaled(*slope(*a)))
+    residuals, curvature = LogLoss._residuals, LogLoss._curvature
+    monkeypatch.setattr(LogLoss, "_residuals", lambda *a: factor * residuals(*a))
     monkeypatch.setattr(LogLoss, "_curvature", lambda *a: 1.05 * curvature(*a))
     with pytest.raises(AssertionError) if noticed else nullcontext():
         assert_differences(make_query(n_classes), pairs)

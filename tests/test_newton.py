@@ -83,15 +83,8 @@ def point_of(loss, weights, theta):
     """Return value, slope and curvature of one database, as the solver has them."""
     scores, theta = loss._scores(theta[None]), theta[None]
     value = loss._value(weights[None], theta, scores)
-    residuals, curving = loss._derivatives(scores)
-    slope = (residuals * weights)[0] @ loss._columns.T
-    slope += (loss._shares @ theta * loss._penalty)[0]
-    return value[0], slope, loss._curvature(curving, weights[None], slice(None))[0]
-
-
-def taken(near, rows):
-    """Return what other databases begin with."""
-    return near[rows]
+    slope = loss._slope(scores, weights[None], theta)
+    return value[0], slope[0], loss._curvature(scores, weights[None])[0]
 
 
 def is_close(found, exact, digits=1e-12):
@@ -121,7 +114,9 @@ def test_no_residual_overflows_or_is_rounded_where_it_is_small(k):
     given = np.full((1, k, 6), -1e4)  # no other class is likely
     given[:, 0] = scores * signs
     with np.errstate(over="ignore"):
-        residuals, curving = loss._derivatives(given)
+        residuals = loss._residuals(given)
+        curving, _ = loss._chances(given)
+        curving = curving - curving**2 if k == 1 else curving
         value = loss._value(np.eye(6), np.zeros((6, k, 1)), given)
     p, rest = expit(scores), expit(-scores)
     expected = np.where(codes == 1, -rest, p)
@@ -150,7 +145,7 @@ def test_whole_steps_lead_astray_and_shorter_ones_do_not(n_classes, seed):
                 _, slope, curvature = point_of(loss, weights, theta)
                 step = np.linalg.lstsq(curvature, slope.ravel(), rcond=1e-14)[0]
                 theta = theta - step.reshape(theta.shape)
-    (found,) = loss.minimize(weights[None])
+    (found,) = loss.minimize(weights[None]).theta
     assert not np.allclose(theta, found, rtol=0.1)
     assert problem.slope_left(weights, found) < 1e-12
 
@@ -160,12 +155,14 @@ def test_whole_steps_lead_astray_and_shorter_ones_do_not(n_classes, seed):
 def test_it_ends_at_the_minimum_wherever_it_begins(n_classes, size):
     """From where all classes are sure, and mostly wrong."""
     problem, weights = make_problem(n_classes), make_weights(5, 30)
-    exact = problem.loss().minimize(weights)
+    exact = problem.loss().minimize(weights).theta
     start = size * np.random.default_rng(1).normal(size=exact.shape[1:])
     with np.errstate(all="ignore"):
-        found = problem.loss(start).minimize(weights)
-        near = np.tile(start, (5, 1, 1))
-        again = problem.loss().minimize(weights, near)
+        found = problem.loss(start).minimize(weights).theta
+        near = problem.loss().minimize(weights)._replace(
+            theta=np.tile(start, (5, 1, 1)), since=np.full(5, np.inf)
+        )
+        again = problem.loss().minimize(weights, near).theta
     assert is_close(found, exact, 1e-9)
     assert is_close(again, exact, 1e-9)
     for w, theta in zip(weights, found, strict=True):
@@ -186,11 +183,11 @@ def test_databases_depend_on_no_other_and_on_no_row_they_lack(n_classes, scores,
     weights[0] = 1.0 * (np.arange(40) == 1)  # a single record, beside no penalty
     weights[1] *= 1e6
     with np.errstate(all="ignore"):
-        whole = problem.loss().minimize(weights)
+        whole = problem.loss().minimize(weights).theta
         for w, theta in zip(weights[1:], whole[1:], strict=True):
             few = problem.take(w > 0).loss()
-            assert is_close(theta, problem.loss().minimize(w[None])[0])
-            assert is_close(theta, few.minimize(w[None, w > 0])[0])
+            assert is_close(theta, problem.loss().minimize(w[None]).theta[0])
+            assert is_close(theta, few.minimize(w[None, w > 0]).theta[0])
             assert problem.slope_left(w, theta) < 1e-10
 
 
@@ -200,10 +197,10 @@ def test_what_is_near_changes_nothing_but_rounding(n_classes):
     loss, weights = make_problem(n_classes).loss(), make_weights(6, 30)
     whole = loss.minimize(weights)
     for shift in (0, 1, 3):
-        near = taken(whole, np.roll(np.arange(6), shift))
+        near = whole.take(np.roll(np.arange(6), shift))
         before = [part.copy() for part in near]
-        found = loss.minimize(weights, near)
-        assert is_close(found, whole, 1e-9)
+        found = loss.minimize(weights, near).theta
+        assert is_close(found, whole.theta, 1e-9)
         for part, old in zip(near, before, strict=True):
             np.testing.assert_array_equal(part, old)
 
@@ -213,14 +210,14 @@ def test_what_does_not_converge_is_no_number(n_classes, monkeypatch):
     """Beside what does: a database that begins at its minimum."""
     loss, weights = make_problem(n_classes).loss(), make_weights(3, 30)
     whole = loss.minimize(weights)
-    near = taken(whole, [0, 1, 1])
+    near = whole.take([0, 1, 1])
     with monkeypatch.context() as patch:
         patch.setattr(_newton, "_MOST_STEPS", 2)
-        found = loss.minimize(weights, near)
-        assert np.isnan(loss.minimize(weights)).all()
-    assert is_close(found[:2], whole[:2])
+        found = loss.minimize(weights, near).theta
+        assert np.isnan(loss.minimize(weights).theta).all()
+    assert is_close(found[:2], whole.theta[:2])
     assert np.isnan(found[2]).all()
-    assert is_close(loss.minimize(weights, near), whole, 1e-9)
+    assert is_close(loss.minimize(weights, near).theta, whole.theta, 1e-9)
 
 
 # Linear systems
@@ -261,7 +258,7 @@ def test_a_system_without_an_inverse_holds_no_other_up(small):
 
 def test_large_systems_lead_where_small_ones_do(monkeypatch):
     problem, weights = make_problem(3), make_weights(3, 30)
-    together = problem.loss().minimize(weights)
+    together = problem.loss().minimize(weights).theta
     monkeypatch.setattr(_newton, "_SMALL_SYSTEM", 5)  # rows are 6
-    large = problem.loss().minimize(weights)
+    large = problem.loss().minimize(weights).theta
     assert is_close(large, together)

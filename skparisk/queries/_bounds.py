@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_at_least, check_positive, check_relation
+from skparisk.queries._newton import LAST
 
 # Beyond this a solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40
@@ -200,9 +201,9 @@ def solved_logistic_bound(
     # gradient is long: pay for the rounding of both gradients.
     largest = min(2 * total, math.sqrt(2 * C * n_records * math.log(n_classes)))
     gradient = total * (1 + x_norm * largest) + largest
-    # Newton's method stops where scores would move by 2**-34, and curvature is known
-    # to 2**-6: what is left is less than a 2**-40 th of the root of the objective.
-    left = 2.0**-38 * math.sqrt(C * n_records)
+    # Scores still move by LAST / n_records where Newton's method stops. What is left is
+    # at most as long as the gradient there, of which each record makes a part.
+    left = 2 * LAST * C * x_norm
     return bound + 2 * n_outputs * gradient * 2.0**-50 + left
 
 

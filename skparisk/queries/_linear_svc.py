@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,10 +109,12 @@ class LinearSVCQuery(WeightedQuery):
         positive = range(len(self.classes))[-self.n_problems :]
         signed = [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
 
-        def answers(weights: Floats, near: Floats | None) -> tuple[Floats, Floats]:
+        def answers(
+            weights: Floats, near: Solutions | None
+        ) -> tuple[Floats, Solutions]:
             shape = (len(weights), self.n_problems, design.shape[1])
             found = np.empty(shape)
-            starts = np.zeros(shape) if near is None else near
+            starts = np.zeros(shape) if near is None else near.found
             with np.errstate(all="ignore"):  # a warning would be a release of its own
                 for k, Z in enumerate(signed):
                     if self.is_smooth:
@@ -122,7 +124,7 @@ class LinearSVCQuery(WeightedQuery):
                         found[:, k] = np.where(solved[:, None], W, np.nan)
                     else:
                         found[:, k] = minimize_hinge(Z, weights, self.C)
-            return self._released(found), found
+            return self._released(found), Solutions(found)
 
         return answers
 
@@ -182,6 +184,16 @@ _MOST_STEPS = 100
 _CLOSE = 2.0**-20
 # Margins closer to 0 than that share of their terms may be on either side.
 _TIE = 2.0**-44
+
+
+class Solutions(NamedTuple):
+    """Minimizers of databases."""
+
+    found: Floats  # (m, n_problems, q)
+
+    def take(self, which: Any) -> Solutions:
+        """Return those of some."""
+        return Solutions(self.found[which])
 
 
 class _Rows:

@@ -14,7 +14,7 @@ from skparisk.core.pairs import LargestMove
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import longest_row, solved_logistic_bound
 from skparisk.queries._labels import check_classes, label_codes, split_offsets
-from skparisk.queries._newton import LogLoss
+from skparisk.queries._newton import LogLoss, Minimum
 from skparisk.queries._weighted import Answers, WeightedQuery
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._domain import Domain
@@ -100,7 +100,7 @@ class LogisticRegressionQuery(WeightedQuery):
         placed = replace(self, center=tuple(np.nan_to_num(center).tolist()))
         weights = np.full((1, len(X)), n_records / len(X))
         loss, units = placed.loss(X, y)
-        start = loss.minimize(weights) / units
+        start = loss.minimize(weights).theta / units
         return replace(placed, start=tuple(np.nan_to_num(start).ravel().tolist()))
 
     def forget_place(self) -> None:
@@ -111,9 +111,9 @@ class LogisticRegressionQuery(WeightedQuery):
         (loss, units), n_features = self.loss(X, y), np.shape(X)[1]
 
         @np.errstate(all="ignore")  # that a number overflows would be a release
-        def answers(weights: Floats, near: Floats | None) -> tuple[Floats, Floats]:
+        def answers(weights: Floats, near: Minimum | None) -> tuple[Floats, Minimum]:
             found = loss.minimize(weights, near)
-            theta = found / units
+            theta = found.theta / units
             if self.fit_intercept and self.center is not None:
                 theta[:, :, -1] -= theta[:, :, :-1] @ np.array(self.center)
             if theta.shape[1] > 1:  # of the first class as well, with the sum 0

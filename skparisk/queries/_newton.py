@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,43 @@ from skparisk.core.weights import RowSums, symmetric
 from skparisk.queries._base import Floats
 
 _MOST_STEPS = 1000  # a far record that is nearly not penalized takes 700
-# What a step moves scores by at most: less is the last step, as what is left is its
-# square; curvature is taken as it was where they have moved by less since; and a step
-# that is small, and not half of the last one, is rounding.
-_LAST, _SAME, _SMALL = 2.0**-34, 2.0**-6, 2.0**-20
+# What scores move by at most: with less left, over the number of records, a step is the
+# last one; curvature is what it was where they have moved by less since; a step that is
+# small, and not half of the last one, is rounding.
+LAST, _SAME, _SMALL = 2.0**-34, 2.0**-6, 2.0**-20
+# Curvature in some direction that records take with them: one of so many parts is left.
+_GONE = 2.0**8
 # Scores of a record that are far from what any are where all begin.
 _FAR = 2.0**10
 # Rows of systems that are inverted together.
 _SMALL_SYSTEM = 24
 # Of the diagonal, so that no system is singular.
 _REGULAR = 2.0**-48
+
+
+class Minimum(NamedTuple):
+    """Minimizers of m databases, and what is known there."""
+
+    theta: Floats  # (m, n_logits, q); NaN where it was not found
+    inverse: Floats  # (m, n_logits q, n_logits q): of second derivatives
+    since: Floats  # (m,): how far scores are from where these are
+    weights: Floats  # (m, n_rows)
+
+    @classmethod
+    def none(cls, weights: Floats, shape: tuple[int, int]) -> Self:
+        """Return none of any."""
+        m, size = len(weights), shape[0] * shape[1]
+        theta, inverse = np.full((m, *shape), np.nan), np.full((m, size, size), np.nan)
+        return cls(theta, inverse, np.full(m, np.nan), weights)
+
+    def keep(self, which: NDArray[np.intp], *parts: Floats) -> None:
+        """Put in what was found for some."""
+        for own, part in zip(self, parts, strict=False):
+            own[which] = part
+
+    def take(self, which: Any) -> Minimum:
+        """Return those of some databases."""
+        return Minimum(*(part[which] for part in self))
 
 
 class LogLoss:
@@ -60,6 +87,7 @@ class LogLoss:
     ) -> None:
         of_class = codes == np.arange(1, n_logits + 1)[:, None]
         self._k, self._of_class = n_logits, of_class
+        self._rows_of = [np.flatnonzero(own) for own in of_class]
         self._products = RowSums(design, products=True)
         self._penalty, self._offsets = penalty, offsets
         self._columns = np.ascontiguousarray(design.T)
@@ -67,15 +95,15 @@ class LogLoss:
             signs = 1.0 - 2.0 * of_class
             self._columns *= signs
             self._offsets = None if offsets is None else offsets * signs
+        self._n_rows = len(design)
         self._start, self._shares = start, penalty_shares(n_logits + 1)
         self._penalties = np.kron(self._shares, np.diag(penalty))
 
     @cached_property
     def _average(self) -> Floats:
         """Curvature where all begin, of a database with each row once."""
-        _, curving = self._derivatives(self._scores(self._start[None]))
-        weights = np.ones((1, self._columns.shape[1]))
-        return self._curvature(curving, weights, slice(None))[0] - self._penalties
+        scores, weights = self._scores(self._start[None]), np.ones((1, self._n_rows))
+        return self._curvature(scores, weights)[0] - self._penalties
 
     def _scores(self, theta: Floats) -> Floats:
         scores = self._along(theta)
@@ -87,54 +115,56 @@ class LogLoss:
         return (theta.reshape(m * k, q) @ self._columns).reshape(m, k, -1)
 
     @np.errstate(all="ignore")  # that a number overflows would be a release
-    def minimize(self, weights: Floats, near: Floats | None = None) -> Floats:
-        """Return minimizers, (m, n_logits, q), each by itself; NaN if it is not found.
+    def minimize(self, weights: Floats, near: Minimum | None = None) -> Minimum:
+        """Return minimizers, each by itself.
 
         Parameters
         ----------
         weights : ndarray of shape (m, n_rows)
             How often each record is in each database.
 
-        near : ndarray of shape (m, n_logits, q), default=None
-            Those of m databases that are nearly the same, to begin with. None: where
-            all begin.
+        near : Minimum, default=None
+            Those of m databases that differ in a record or two, to begin with. None:
+            where all begin.
         """
-        m, q, k = len(weights), len(self._columns), self._k
+        m, k, q = len(weights), self._k, len(self._columns)
+        ends = Minimum.none(weights, (k, q))
         if not m:
-            return np.empty((0, k, q))
-        present, left = weights > 0, np.arange(m)
-        found = np.full((m, k, q), np.nan)
-        since = np.full(m, np.inf)
+            return ends
+        present, left = 1.0 * (weights > 0), np.arange(m)
+        own, going = np.full(m, near is not None), np.ones(m, dtype=bool)
+        slope: Floats | None = None
         if near is None:
             theta = np.tile(self._start, (m, 1, 1))
             scores = self._scores(self._start[None])  # the same for all
-            share = weights.sum(axis=1) / max(weights.shape[1], 1)
-            inverse = _inverse(share[:, None, None] * self._average + self._penalties)
-            since = np.zeros(m)
+            inverse, since = self._first_inverse(weights), np.zeros(m)
             # Not where a far record would take long to come back.
             away = ~(np.abs(scores[0]).max(axis=0) < _FAR)
-            if (lost := (present & away).any(axis=1)).any():
+            if (lost := present[:, away].any(axis=1)).any():
                 theta[lost], since[lost] = 0.0, np.inf
                 scores = self._scores(theta)
         else:
-            theta, inverse = near, np.empty((m, k * q, k * q))
-            scores = self._scores(theta)
-        last = np.full(m, np.inf)
+            theta, scores = near.theta.copy(), self._scores(near.theta)
+            inverse, slope, sure = self._swapped(weights, near)
+            since = np.where(sure, near.since, np.inf)
+            if np.isinf(since).any():
+                slope = None
+        last, n_records = np.full(m, np.inf), weights.sum(axis=1).clip(min=1)
+        small = k * q <= _SMALL_SYSTEM
+        same = 1.0 if not small else _SAME if near is None else 4 * _SAME
         for number in range(_MOST_STEPS):
-            residuals, curving = self._derivatives(scores)
-            flat = (residuals * weights[:, None]).reshape(len(left) * k, -1)
-            slope = (flat @ self._columns.T).reshape(theta.shape)
-            slope += (self._shares @ theta) * self._penalty
-            new = since > _SAME
-            if new.any():
+            if slope is None:
+                slope = self._slope(scores, weights, theta)
+            if (new := going & (since > same)).any():
                 which = slice(None) if new.all() else new
-                inverse[which] = _inverse(self._curvature(curving, weights, which))
-                since[which] = 0.0
-            step = (inverse @ slope.reshape(len(left), -1, 1)).reshape(slope.shape)
+                some = scores if len(scores) == 1 else scores[which]
+                inverse[which] = _inverse(self._curvature(some, weights[which]))
+                since[which], own[which] = 0.0, True
+            step = (inverse @ slope.reshape(-1, k * q, 1)).reshape(slope.shape)
             moves = self._along(step)
             move = _largest_spread(moves, present)
-            lengths = np.ones(len(left))
             if (far := (move > 1) & np.isfinite(move)).any():
+                lengths, there = np.ones(len(left)), scores
                 there = scores if len(scores) == 1 else scores[far]
                 lengths[far] = self._search(
                     weights[far],
@@ -142,24 +172,99 @@ class LogLoss:
                     (step[far], moves[far]),
                     move[far],
                 )
-            theta = theta - lengths[:, None, None] * step
-            done = (move < _LAST) | ((move < _SMALL) & (move > last / 2))
+                step *= lengths[:, None, None]
+                moves *= lengths[:, None, None]
+                since += np.where(own, lengths * move, 0.0)
+            else:
+                since += np.where(own, move, 0.0)
+            theta -= step
+            # What is left is so much of the step as curvature has changed, or as the
+            # last step was of the one before it.
+            falls = move / np.maximum(last, 1e-300)
+            rest = move * np.minimum(np.maximum(2 * since, falls), 1.0)
+            done = (rest * n_records < LAST) | ((move < _SMALL) & (falls > 0.5))
             # Of other curvature no step is the last one: where no record tells of a
             # feature, scores do not move however wrong it is.
-            others = near is None and not number
-            done &= not others
-            found[left[done]] = theta[done]
-            go = ~done & np.isfinite(move)
-            if not go.any():
+            done &= own & (number > 0) & going
+            ends.keep(left[done], theta[done], inverse[done], since[done])
+            going &= ~done & np.isfinite(move)
+            if not going.any():
                 break
-            moves *= lengths[:, None, None]
-            scores = scores - moves
-            last, since = move, since + (np.inf if others else lengths * move)
-            if not go.all():
-                left, last, since = left[go], last[go], since[go]
+            scores = np.subtract(scores, moves, out=moves)
+            # Others lead on as long as their steps become smaller, and are far.
+            stays = (falls < 0.5) & (move > _SAME) & (not small)
+            since[~own & ~stays] = np.inf
+            since[own & (falls > 0.5) & (since > _SAME)] = np.inf
+            last, slope = move, None
+            if (go := going).mean() < 0.5:  # others are not worth a copy
+                left, last, since, own = left[go], last[go], since[go], own[go]
                 theta, scores, inverse = theta[go], scores[go], inverse[go]
                 weights, present = weights[go], present[go]
-        return found
+                n_records, going = n_records[go], np.ones(len(left), dtype=bool)
+        return ends
+
+    def _first_inverse(self, weights: Floats) -> Floats:
+        """Return the inverse of average curvature, for so many records."""
+        shares, which = np.unique(weights.sum(axis=1), return_inverse=True)
+        shares = shares[:, None, None] / max(self._n_rows, 1)
+        return _inverse(shares * self._average + self._penalties)[which]
+
+    def _slope(self, scores: Floats, weights: Floats, theta: Floats) -> Floats:
+        residuals = self._residuals(scores)
+        if len(residuals) == 1:  # the same for all
+            lines = self._columns * residuals.swapaxes(0, 1)  # (k, q, n_rows)
+            lines = lines.reshape(-1, self._n_rows)
+            slope = (weights @ lines.T).reshape(theta.shape)
+            return slope + (self._shares @ theta) * self._penalty
+        residuals *= weights[:, None]
+        flat = residuals.reshape(theta.shape[0] * self._k, self._n_rows)
+        slope = (flat @ self._columns.T).reshape(theta.shape)
+        return slope + (self._shares @ theta) * self._penalty
+
+    def _swapped(
+        self, weights: Floats, near: Minimum
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return inverse curvature and slopes at minimizers, of databases near to them.
+
+        As records that come and go tell (Woodbury), and whether they do: not if there
+        are more than two of them, or if curvature that a record tells of goes with it.
+        """
+        k, (m, _), changes = self._k, weights.shape, weights - near.weights
+        lines, rows = np.nonzero(changes)
+        places = np.arange(len(lines)) - np.searchsorted(lines, lines)
+        few = places < 2
+        lines, rows, places = lines[few], rows[few], places[few]
+        sure = np.bincount(lines, minlength=m) == np.count_nonzero(changes, axis=1)
+        x, change = np.zeros((m, 2, len(self._columns))), np.zeros((m, 2))
+        x[lines, places] = self._columns[:, rows].T
+        change[lines, places] = changes[lines, rows]
+        scores = near.theta @ x.swapaxes(1, 2)  # (m, k, 2)
+        of_class = np.zeros((m, k, 2), dtype=bool)
+        of_class[lines, :, places] = self._of_class[:, rows].T
+        if self._offsets is not None:
+            scores[lines, :, places] += self._offsets[:, rows].T
+        residuals, _ = self._chances(scores)
+        if k > 1:  # that these cancel makes the step less exact, and no answer
+            residuals -= of_class
+        slope = (residuals * change[:, None]) @ x
+        curving = np.zeros((m, k, 2, k, 2))
+        for record in range(2):
+            each = self._curving(scores[:, :, record])
+            curving[:, :, record, :, record] = each * change[:, record, None, None]
+        changed = curving.reshape(m, 2 * k, 2 * k)
+        # Columns of a record, for each logit: what the inverse does to them.
+        inverse = near.inverse
+        moved = inverse.reshape(m, -1, x.shape[2]) @ x.swapaxes(1, 2)
+        moved = moved.reshape(m, inverse.shape[1], 2 * k)
+        both = x[:, None] @ moved.reshape(m, k, x.shape[2], 2 * k)
+        whole = np.eye(2 * k) + changed @ both.reshape(m, 2 * k, 2 * k)
+        try:
+            back = np.linalg.inv(whole)
+        except np.linalg.LinAlgError:
+            back = np.full_like(whole, np.nan)
+        sure &= np.abs(back).max(axis=(1, 2)) < _GONE
+        moved = moved @ (back @ changed) @ moved.swapaxes(1, 2)
+        return inverse - moved, slope, sure
 
     def _search(
         self,
@@ -195,30 +300,58 @@ class LogLoss:
         penalty = ((self._shares @ theta) * theta * self._penalty).sum(axis=(1, 2))
         return np.asarray((losses * weights).sum(axis=1) + penalty / 2)
 
-    def _derivatives(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return residuals, and what curvature follows from, (m, n_logits, n_rows).
+    def _residuals(self, scores: Floats) -> Floats:
+        """Return what losses rise by scores, of the same shape (m, n_logits, n_rows).
 
-        No residual cancels where a record is nearly sure to be of its class.
+        None cancels where a record is nearly sure to be of its class.
+        """
+        p, first = self._chances(scores)
+        if self._k > 1:
+            for own, rows in enumerate(self._rows_of):
+                others = first[:, rows]
+                for other in range(self._k):
+                    if other != own:
+                        others += p[:, other, rows]
+                p[:, own, rows] = -others
+        return p
+
+    def _chances(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return probabilities of classes but the first, and of that, for any rows.
+
+        Of two classes, that of the one that a record is not of, and nothing else.
         """
         if self._k == 1:
             p = np.exp(-scores)
             p += 1.0
-            np.divide(1.0, p, out=p)
-            return p, p - p * p
-        top = scores.max(axis=1, keepdims=True).clip(min=0)
-        odds, first = np.exp(scores - top), np.exp(-top)
-        share = 1 / (odds.sum(axis=1, keepdims=True) + first)
-        residuals = np.where(self._of_class, 0.0, odds)
-        others = residuals.sum(axis=1, keepdims=True) + first
-        residuals = np.where(self._of_class, -others, residuals) * share
-        return residuals, odds * share
+            return np.divide(1.0, p, out=p), p[:, 0]
+        top = np.maximum(scores[:, 0], 0.0)
+        for other in range(1, self._k):
+            np.maximum(top, scores[:, other], out=top)
+        odds = np.subtract(scores, top[:, None])
+        np.exp(odds, out=odds)
+        first = np.exp(-top, out=top)
+        share = first + odds[:, 0]
+        for other in range(1, self._k):
+            share += odds[:, other]
+        np.divide(1.0, share, out=share)
+        odds *= share[:, None]
+        first *= share
+        return odds, first
 
-    def _curvature(self, p: Floats, weights: Floats, which: Any) -> Floats:
-        """Return second derivatives for some databases, (m, k q, k q)."""
-        w, k, q = weights[which], self._k, len(self._columns)
-        p = p if len(p) == 1 else p[which]
+    def _curving(self, scores: Floats) -> Floats:
+        """Return second derivatives by scores of one record each, (m, k, k)."""
+        p, _ = self._chances(scores[:, :, None])
+        each = -p * p.swapaxes(1, 2)
+        each[:, range(self._k), range(self._k)] += p[:, :, 0]
+        return each
+
+    def _curvature(self, scores: Floats, w: Floats) -> Floats:
+        """Return second derivatives of databases, (m, k q, k q)."""
+        (p, _), k, q = self._chances(scores), self._k, len(self._columns)
         if k == 1:
-            return symmetric(self._products.of(p[:, 0] * w), q) + self._penalties
+            return symmetric(self._products.of((p - p * p)[:, 0] * w), q) + (
+                self._penalties
+            )
         m, (a, b) = len(w), np.triu_indices(k)
         each = -p[:, a] * p[:, b]
         each[:, a == b] += p
@@ -239,13 +372,18 @@ def penalty_shares(n_classes: int) -> Floats:
     return identity if n_classes == 2 else identity - 1 / n_classes
 
 
-def _largest_spread(moves: Floats, present: NDArray[np.bool_]) -> Floats:
+def _largest_spread(moves: Floats, present: Any) -> Floats:
     """Return how far scores of a record that is present move apart, at most."""
-    if moves.shape[1] == 1:
-        spread = np.abs(moves[:, 0])
-    else:
-        spread = moves.max(axis=1).clip(min=0) - moves.min(axis=1).clip(max=0)
-    return (spread * present).max(axis=1, initial=0.0)
+    spread = np.abs(moves[:, 0])
+    if moves.shape[1] > 1:
+        spread = np.maximum(moves[:, 0], 0.0)
+        least = np.minimum(moves[:, 0], 0.0)
+        for k in range(1, moves.shape[1]):
+            np.maximum(spread, moves[:, k], out=spread)
+            np.minimum(least, moves[:, k], out=least)
+        spread -= least
+    spread *= present
+    return spread.max(axis=1, initial=0.0)
 
 
 def _inverse(systems: Floats) -> Floats:

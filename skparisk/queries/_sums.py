@@ -35,7 +35,7 @@ _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.
 MARGIN = 16.0
 # Records of databases that are.
-_LOOKED_AT = 2**12
+_LOOKED_AT = 2**11
 
 
 class SumQuery(Query):

@@ -18,7 +18,7 @@ from skparisk.reference._mapped import loaded
 from skparisk.reference._records import n_rows
 from skparisk.reference._rows import count_rows
 
-Answers: TypeAlias = Callable[[Floats, Floats | None], tuple[Floats, Floats]]
+Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
 
 # Weights that are answered together.
 _AT_ONCE = 2**16
@@ -43,9 +43,10 @@ class WeightedQuery(Query):
         """Return what answers databases of rows of a pool.
 
         A function of weights, (m, n_rows), that returns (m, n_outputs), NaN where a
-        database has no answer; and what is near to it, an array with a line for each,
-        which may be given for databases that differ in a record. No answer depends on
-        that, on other databases, or on rows of weight 0, but for rounding.
+        database has no answer; and what is near to these, which may be given for
+        databases that differ in a record: its `take` returns that of some of them. No
+        answer depends on that, on other databases, or on rows of weight 0, but for
+        rounding.
         """
         raise NotImplementedError
 
@@ -66,15 +67,17 @@ class PoolWeights:
         self._query, self._pool = query, pool
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
-        query, r = self._query, pairs.n_neighbors
+        query = self._query
         whole = counts_pay(self._pool.n_rows, pairs.n_records)
         parts = self._counted(pairs) if whole else self._alone(pairs)
-        first, second, failure = [], [], None
+        first: list[Floats] = []
+        second: list[Floats] = []
+        failure = None
         for rows, weights, neighbors in parts:
-            found, near = rows.answer(weights)
-            first.append(found)
-            # Each neighbor begins where its database ended.
-            second.append(rows.answer(neighbors, np.repeat(near, r, axis=0))[0])
+            for answers, some in zip(
+                (first, second), rows.answer_pairs(weights, neighbors), strict=True
+            ):
+                answers.append(some)
             failure = failure or rows.failure
         databases, others = np.concatenate(first), np.concatenate(second)
         values = databases[pairs.database] - others
@@ -124,21 +127,40 @@ class _Rows:
         self._of_class = 1.0 * (codes[:, None] == np.arange(len(query.classes)))
         self.failure: str | None = None  # why a database has no answer
 
-    def answer(
-        self, weights: Floats, near: Floats | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return answers, NaN for databases without one, and what is near to them."""
-        counts = weights @ self._of_class
-        whole = counts.all(axis=1)
-        found = self._answers(weights[whole], None if near is None else near[whole])
-        if not whole.all():
-            lacking = counts[~whole][0]
-            self.failure = missing_class(lacking, self._classes, int(lacking.sum()))
-        elif not np.isfinite(found[0]).all():
+    def answer_pairs(self, weights: Floats, others: Floats) -> tuple[Floats, Floats]:
+        """Return answers on databases, and on the r neighbors of each of them.
+
+        NaN where there is none, and for neighbors of such.
+        """
+        whole, r = self._have_all(weights), len(others) // len(weights)
+        found, near = self._answers(_some(weights, whole), None)
+        also = np.repeat(whole, r) & self._have_all(others)
+        # Each neighbor begins where its database ended.
+        places = np.repeat(np.cumsum(whole) - 1, r)[also]
+        near = near if r == 1 and also.all() else near.take(places)
+        moved, _ = self._answers(_some(others, also), near)
+        if self.failure is None and not np.isfinite(moved).all():
             self.failure = _NOT_CONVERGED
-        answers, ends = (np.full((len(whole), *a.shape[1:]), np.nan) for a in found)
-        answers[whole], ends[whole] = found
-        return answers, ends
+        return _at(whole, found), _at(also, moved)
+
+    def _have_all(self, weights: Floats) -> NDArray[np.bool_]:
+        """Tell which databases have records of all classes."""
+        counts = weights @ self._of_class
+        if not counts.all():
+            lacking = counts[~counts.all(axis=1)][0]
+            self.failure = missing_class(lacking, self._classes, int(lacking.sum()))
+        return np.asarray(counts.all(axis=1))
+
+
+def _some(weights: Floats, which: NDArray[np.bool_]) -> Floats:
+    return weights if which.all() else weights[which]
+
+
+def _at(which: NDArray[np.bool_], answers: Floats) -> Floats:
+    """Return answers of these databases, and NaN for others."""
+    every = np.full((len(which), answers.shape[1]), np.nan)
+    every[which] = answers
+    return every
 
 
 def _with_neighbors(
