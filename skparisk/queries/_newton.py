@@ -213,7 +213,7 @@ class LogLoss:
         residuals = self._residuals(scores)
         if len(residuals) == 1:  # the same for all
             lines = self._columns * residuals.swapaxes(0, 1)  # (k, q, n_rows)
-            lines = lines.reshape(-1, self._n_rows)
+            lines = lines.reshape(self._k * len(self._columns), self._n_rows)
             slope = (weights @ lines.T).reshape(theta.shape)
             return slope + (self._shares @ theta) * self._penalty
         residuals *= weights[:, None]
