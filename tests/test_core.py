@@ -12,7 +12,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from counts import rejects_counts
+from scipy import sparse
 from scipy.stats import binomtest
 
 import skparisk
@@ -40,6 +43,7 @@ from skparisk.core.pairs import norms_of_pairs
 from skparisk.core.release import answered, release
 from skparisk.ledger import OPEN, PrivacyLedger
 from skparisk.mechanisms import LaplaceMechanism
+from skparisk.queries import MeanQuery, SumQuery
 from skparisk.sensitivity import calibrate_known
 
 ROOT = Path(skparisk.__file__).parent
@@ -211,6 +215,29 @@ def test_a_query_that_panics_says_nothing():
     assert "17" not in str(caught.value)
     with pytest.raises(KeyboardInterrupt):
         answered(interrupts, np.ones((3, 1)), None)
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_who_comes_first_in_a_private_table_is_a_secret(container):
+    """People sort tables, and sampled databases are in a random order."""
+
+    class Ranked(SumQuery):
+        def rows(self, X, y):
+            return np.asarray(X, dtype=float)
+
+    X, y = np.arange(8.0)[:, None], np.arange(8.0)
+
+    def first(X, y):
+        assert (np.asarray(X.todense() if sparse.issparse(X) else X)[:, 0] == y).all()
+        return y[:1]
+
+    chosen = [answered(first, container(X), y).astype(int)[0] for _ in range(2000)]
+    assert not rejects_counts(chosen, np.ones(8))
+    seeded = {answered(first, container(X), y, None, 7).item() for _ in range(3)}
+    assert len(seeded) == 1
+    # Sums do not look at the order, and need no copy in another one.
+    assert Ranked().is_unordered is False
+    assert MeanQuery().is_unordered
 
 
 def test_a_filed_certificate_is_neither_charged_nor_composed():

@@ -159,8 +159,10 @@ def test_it_ends_at_the_minimum_wherever_it_begins(n_classes, size):
     start = size * np.random.default_rng(1).normal(size=exact.shape[1:])
     with np.errstate(all="ignore"):
         found = problem.loss(start).minimize(weights).theta
-        near = problem.loss().minimize(weights)._replace(
-            theta=np.tile(start, (5, 1, 1)), since=np.full(5, np.inf)
+        near = (
+            problem.loss()
+            .minimize(weights)
+            ._replace(theta=np.tile(start, (5, 1, 1)), since=np.full(5, np.inf))
         )
         again = problem.loss().minimize(weights, near).theta
     assert is_close(found, exact, 1e-9)

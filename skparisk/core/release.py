@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from skparisk.core.calibrate import Noise
 from skparisk.core.checks import warn_if_seeded
 from skparisk.core.claim import Certificate, Leak
-from skparisk.core.exact import ByteSource, noise_source
+from skparisk.core.exact import ByteSource, noise_source, sample_order
 from skparisk.core.sealed import Sealed, copy_records, open_sealed
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -244,7 +244,9 @@ def release(
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
     try:
-        answer = X if plan.query is None else answered(plan.query, X, y, plan.n_outputs)
+        answer = X
+        if plan.query is not None:
+            answer = answered(plan.query, X, y, plan.n_outputs, noise_random_state)
     except ValueError:
         # All see that there is none: a release, which sampled pairs count in the risk.
         at_most = as_seeded(plan.at_most, noise_random_state)
@@ -299,15 +301,25 @@ def as_seeded(certificate: Certificate, noise_random_state: Any) -> Certificate:
 
 
 def answered(
-    query: Any, X: Any, y: Any, n_outputs: int | None = None
+    query: Any,
+    X: Any,
+    y: Any,
+    n_outputs: int | None = None,
+    noise_random_state: Any = None,
 ) -> NDArray[np.float64]:
     """Answer a query on private data: nothing but the answer may tell about them.
 
     Neither a warning nor the message of an error is shown, as both would be a release;
     that there is no answer is said in the same words whatever the reason. The query
-    works on copies, so that it cannot change what it is asked about, nor keep it.
+    works on copies, so that it cannot change what it is asked about, nor keep it; and
+    in a secret order, as sampled records have one, unless it says that it does not look
+    at that: tables are mostly sorted by something, such as the ten first people.
     """
-    X, y = copy_records(X), copy_records(y)
+    order = None
+    if not getattr(query, "is_unordered", False):
+        size = X.shape[0] if hasattr(X, "shape") else len(X)
+        order = sample_order(size, noise_source(noise_random_state))
+    X, y = copy_records(X, order), copy_records(y, order)
     name, asked = str(query), copy.deepcopy(query)
     answer = None
     # That it failed is said below, outside, so that the error does not come along.

@@ -79,6 +79,7 @@ _OF_ANSWERS = (
     "is_sum",
     "is_mean",
     "is_smooth",
+    "is_unordered",
     "is_repeatable",
     "largest_move",
     "on_pool",
@@ -154,6 +155,14 @@ class Query:
         Of these, as measured, databases of few rows that repeat tell as much as others.
         """
         return self.is_sum or self.is_mean
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether answers do not depend on the order of the records.
+
+        But for rounding. Else private records are put in a random one.
+        """
+        return False
 
     @property
     def is_matched(self) -> bool:

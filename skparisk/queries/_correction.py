@@ -46,6 +46,10 @@ class CorrectionQuery(Query):
     is_correction = True
 
     @property
+    def is_unordered(self) -> bool:
+        return self.query.is_unordered
+
+    @property
     def classes(self) -> tuple[float, ...] | None:
         """The classes of the model, if it has any."""
         return getattr(self.query, "classes", None)

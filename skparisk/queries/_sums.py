@@ -45,6 +45,8 @@ class SumQuery(Query):
     often each row counts is another thing.
     """
 
+    is_unordered = True
+
     # Whether products of any two numbers of a row are summed.
     products = False
 

@@ -62,6 +62,10 @@ class UnitsQuery(Query):
         return self.query.is_smooth
 
     @property
+    def is_unordered(self) -> bool:
+        return self.query.is_unordered
+
+    @property
     def penalty(self) -> Any:
         """The penalty of the model."""
         return penalty_of(self.query)

@@ -37,7 +37,7 @@ class WeightedQuery(Query):
 
     classes: tuple[float, ...]  # of labels; the targets may have offsets beside them
 
-    is_repeatable = True
+    is_repeatable = is_unordered = True
 
     def answering(self, X: Any, y: Any) -> Answers:
         """Return what answers databases of rows of a pool.
