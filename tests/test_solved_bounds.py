@@ -51,7 +51,7 @@ def test_logistic_regression_pays_for_its_gradient(C, n_classes, n_outputs, rela
     largest = min(2 * C * N * RADIUS, math.sqrt(2 * C * N * math.log(n_classes)))
     gradient = C * N * RADIUS * (1 + RADIUS * largest) + largest
     paid = 2 * n_outputs * gradient * 2.0**-50
-    paid += 2.0**-38 * math.sqrt(C * N)  # as Newton's method stops
+    paid += 2.0**-33 * C * RADIUS  # as Newton's method stops
     assert solved - exact == pytest.approx(paid, rel=1e-5, abs=exact * 2.0**-52)
     assert (largest < 1) == (C < 1)
 
