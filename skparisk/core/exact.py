@@ -62,7 +62,7 @@ def sample_uniform_integers(
     return draws
 
 
-def sample_order(size: int, source: ByteSource) -> NDArray[np.intp]:
+def random_order(size: int, source: ByteSource) -> NDArray[np.intp]:
     """Return 0, ..., `size` - 1 in a random order, each as likely.
 
     But for numbers of 64 bits that are the same by chance.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -17,8 +18,9 @@ _MOST_STEPS = 1000  # a far record that is nearly not penalized takes 700
 # last one; curvature is what it was where they have moved by less since; a step that is
 # small, and not half of the last one, is rounding.
 LAST, _SAME, _SMALL = 2.0**-34, 2.0**-6, 2.0**-20
-# Curvature in some direction that records take with them: one of so many parts is left.
-_GONE = 2.0**8
+# Records that go must leave one of so many parts of curvature in any direction, as it
+# was taken where scores were a little different.
+_GONE = 2.0**4
 # Scores of a record that are far from what any are where all begin.
 _FAR = 2.0**10
 # Rows of systems that are inverted together.
@@ -50,6 +52,42 @@ class Minimum(NamedTuple):
     def take(self, which: Any) -> Minimum:
         """Return those of some databases."""
         return Minimum(*(part[which] for part in self))
+
+
+@dataclass
+class _Way:
+    """Databases on their way to minimizers, m of them."""
+
+    weights: Floats  # (m, n_rows)
+    theta: Floats  # (m, n_logits, q)
+    scores: Floats  # (m, n_logits, n_rows), or (1, ...) where they are the same
+    inverse: Floats  # of curvature
+    since: Floats  # (m,): how far scores have moved since it was taken
+    own: NDArray[np.bool_]  # whether it is that of the database
+    slope: Floats | None = None  # if it is known
+
+    def __post_init__(self) -> None:
+        m = len(self.weights)
+        self.place, self.going = np.arange(m), np.ones(m, dtype=bool)
+        self.last = np.full(m, np.inf)  # how large the last step was
+        self.present = (self.weights > 0).astype(np.float64)
+        self.n_records = self.weights.sum(axis=1).clip(min=1)
+
+    @property
+    def found(self) -> tuple[Floats, Floats, Floats]:
+        """What a `Minimum` has first."""
+        return self.theta, self.inverse, self.since
+
+    def scores_of(self, which: Any) -> Floats:
+        """Return scores of some databases, or those of all that are the same."""
+        return self.scores if len(self.scores) == 1 else self.scores[which]
+
+    def take(self, which: NDArray[np.bool_]) -> _Way:
+        """Return some of them."""
+        names = "weights", "theta", "scores", "inverse", "since", "own"
+        way = _Way(*(getattr(self, name)[which] for name in names))
+        way.place, way.last = self.place[which], self.last[which]
+        return way
 
 
 class LogLoss:
@@ -95,7 +133,7 @@ class LogLoss:
             signs = 1.0 - 2.0 * of_class
             self._columns *= signs
             self._offsets = None if offsets is None else offsets * signs
-        self._n_rows = len(design)
+        self._n_rows, self._is_large = len(design), start.size > _SMALL_SYSTEM
         self._start, self._shares = start, penalty_shares(n_logits + 1)
         self._penalties = np.kron(self._shares, np.diag(penalty))
 
@@ -127,81 +165,87 @@ class LogLoss:
             Those of m databases that differ in a record or two, to begin with. None:
             where all begin.
         """
-        m, k, q = len(weights), self._k, len(self._columns)
-        ends = Minimum.none(weights, (k, q))
-        if not m:
+        ends = Minimum.none(weights, self._start.shape)
+        if not len(weights):
             return ends
-        present, left = 1.0 * (weights > 0), np.arange(m)
-        own, going = np.full(m, near is not None), np.ones(m, dtype=bool)
-        slope: Floats | None = None
-        if near is None:
-            theta = np.tile(self._start, (m, 1, 1))
-            scores = self._scores(self._start[None])  # the same for all
-            inverse, since = self._first_inverse(weights), np.zeros(m)
-            # Not where a far record would take long to come back.
-            away = ~(np.abs(scores[0]).max(axis=0) < _FAR)
-            if (lost := present[:, away].any(axis=1)).any():
-                theta[lost], since[lost] = 0.0, np.inf
-                scores = self._scores(theta)
-        else:
-            theta, scores = near.theta.copy(), self._scores(near.theta)
-            inverse, slope, sure = self._swapped(weights, near)
-            since = np.where(sure, near.since, np.inf)
-            if np.isinf(since).any():
-                slope = None
-        last, n_records = np.full(m, np.inf), weights.sum(axis=1).clip(min=1)
-        small = k * q <= _SMALL_SYSTEM
-        same = 1.0 if not small else _SAME if near is None else 4 * _SAME
+        way = self._begin(weights) if near is None else self._begin_near(weights, near)
+        far_off = 1.0 if self._is_large else _SAME if near is None else 4 * _SAME
         for number in range(_MOST_STEPS):
+            slope = way.slope
             if slope is None:
-                slope = self._slope(scores, weights, theta)
-            if (new := going & (since > same)).any():
-                which = slice(None) if new.all() else new
-                some = scores if len(scores) == 1 else scores[which]
-                inverse[which] = _inverse(self._curvature(some, weights[which]))
-                since[which], own[which] = 0.0, True
-            step = (inverse @ slope.reshape(-1, k * q, 1)).reshape(slope.shape)
-            moves = self._along(step)
-            move = _largest_spread(moves, present)
-            if (far := (move > 1) & np.isfinite(move)).any():
-                lengths, there = np.ones(len(left)), scores
-                there = scores if len(scores) == 1 else scores[far]
-                lengths[far] = self._search(
-                    weights[far],
-                    (theta[far], there),
-                    (step[far], moves[far]),
-                    move[far],
-                )
-                step *= lengths[:, None, None]
-                moves *= lengths[:, None, None]
-                since += np.where(own, lengths * move, 0.0)
-            else:
-                since += np.where(own, move, 0.0)
-            theta -= step
+                slope = self._slope(way.scores, way.weights, way.theta)
+            self._renew(way, way.going & (way.since > far_off))
+            size, move, moves = self._go(way, slope)
+            way.since += np.where(way.own, move, 0.0)
             # What is left is so much of the step as curvature has changed, or as the
             # last step was of the one before it.
-            falls = move / np.maximum(last, 1e-300)
-            rest = move * np.minimum(np.maximum(2 * since, falls), 1.0)
-            done = (rest * n_records < LAST) | ((move < _SMALL) & (falls > 0.5))
+            falls = size / np.maximum(way.last, 1e-300)
+            left = size * np.minimum(np.maximum(2 * way.since, falls), 1.0)
+            done = (left * way.n_records < LAST) | ((size < _SMALL) & (falls > 0.5))
             # Of other curvature no step is the last one: where no record tells of a
-            # feature, scores do not move however wrong it is.
-            done &= own & (number > 0) & going
-            ends.keep(left[done], theta[done], inverse[done], since[done])
-            going &= ~done & np.isfinite(move)
-            if not going.any():
+            # feature, it may be as wrong as it likes.
+            done &= way.own & way.going & (number > 0)
+            ends.keep(way.place[done], *(p[done] for p in way.found))
+            way.going &= ~done & np.isfinite(size)
+            if not way.going.any():
                 break
-            scores = np.subtract(scores, moves, out=moves)
             # Others lead on as long as their steps become smaller, and are far.
-            stays = (falls < 0.5) & (move > _SAME) & (not small)
-            since[~own & ~stays] = np.inf
-            since[own & (falls > 0.5) & (since > _SAME)] = np.inf
-            last, slope = move, None
-            if (go := going).mean() < 0.5:  # others are not worth a copy
-                left, last, since, own = left[go], last[go], since[go], own[go]
-                theta, scores, inverse = theta[go], scores[go], inverse[go]
-                weights, present = weights[go], present[go]
-                n_records, going = n_records[go], np.ones(len(left), dtype=bool)
+            leads = (falls < 0.5) & ((size > _SAME) & self._is_large | way.own)
+            way.since[~leads & (~way.own | (way.since > _SAME))] = np.inf
+            way.scores = np.subtract(way.scores, moves, out=moves)
+            way.last, way.slope = size, None
+            if way.going.mean() < 0.5:  # less are not worth a copy
+                way = way.take(way.going)
         return ends
+
+    def _begin(self, weights: Floats) -> _Way:
+        """Return where all begin; with far records at 0, which else takes long."""
+        m = len(weights)
+        theta, since = np.tile(self._start, (m, 1, 1)), np.zeros(m)
+        scores = self._scores(self._start[None])  # the same for all
+        away = ~(np.abs(scores[0]).max(axis=0) < _FAR)
+        if (lost := weights[:, away].any(axis=1)).any():
+            theta[lost], since[lost] = 0.0, np.inf
+            scores = self._scores(theta)
+        inverse, own = self._first_inverse(weights), np.zeros(m, dtype=bool)
+        return _Way(weights, theta, scores, inverse, since, own)
+
+    def _begin_near(self, weights: Floats, near: Minimum) -> _Way:
+        """Return where other databases ended, with curvature of their own."""
+        theta, own = near.theta.copy(), np.ones(len(weights), dtype=bool)
+        inverse, slope, sure = self._swapped(weights, near)
+        since = np.where(sure, near.since, np.inf)
+        first = None if np.isinf(since).any() else slope
+        return _Way(weights, theta, self._scores(theta), inverse, since, own, first)
+
+    def _renew(self, way: _Way, which: NDArray[np.bool_]) -> None:
+        """Take curvature of some databases where they are."""
+        if not which.any():
+            return
+        some: Any = slice(None) if which.all() else which
+        curvature = self._curvature(way.scores_of(some), way.weights[some])
+        way.inverse[some] = _inverse(curvature)
+        way.since[some], way.own[some] = 0.0, True
+
+    def _go(self, way: _Way, slope: Floats) -> tuple[Floats, Floats, Floats]:
+        """Go one step; return what it was for each database, and by how much scores.
+
+        As much as its coefficients are penalized, or scores of a record moved, which no
+        record need tell; then the latter alone; and of all records.
+        """
+        step = (way.inverse @ slope.reshape(len(slope), -1, 1)).reshape(slope.shape)
+        moves = self._along(step)
+        move = _largest_spread(moves, way.present)
+        if (far := (move > 1) & np.isfinite(move)).any():
+            lengths, scores = np.ones(len(move)), way.scores_of(far)
+            at, ahead = (way.theta[far], scores), (step[far], moves[far])
+            lengths[far] = self._search(way.weights[far], at, ahead, move[far])
+            for each in (step, moves):
+                each *= lengths[:, None, None]
+            move = lengths * move
+        way.theta -= step
+        penalized = (np.abs(step) * np.sqrt(self._penalty)).max(axis=(1, 2), initial=0)
+        return np.maximum(move, penalized), move, moves
 
     def _first_inverse(self, weights: Floats) -> Floats:
         """Return the inverse of average curvature, for so many records."""
