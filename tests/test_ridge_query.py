@@ -11,13 +11,14 @@ from query_pairs import (
     independent,
     known_pairs,
     pairs_from,
+    plain_differences,
     records_of,
 )
 from sklearn.linear_model import Ridge
 
 from skparisk import SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
-from skparisk.queries import RidgeQuery, UnitsQuery, _sums
+from skparisk.queries import LogisticRegressionQuery, RidgeQuery, UnitsQuery, _sums
 from skparisk.queries._correction import CorrectionQuery
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import RecordPool
@@ -258,10 +259,36 @@ def test_no_center_stays_if_public_records_turn_out_to_be_private(units):
     assert all(inner.center is None for inner in innermost)
 
 
-def test_a_correction_forgets_the_center_of_its_model():
+class Clipped(RidgeQuery):
+    """A class of one's own, whose pairs are answered one by one."""
+
+    def __call__(self, X, y=None):
+        return super().__call__(X, y).clip(-0.3, 0.3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        UnitsQuery(Clipped(), (0.5, 4.0)),
+        CorrectionQuery(Clipped(), (0.2, 0.0, 1.0), RidgeQuery()),
+    ],
+    ids=["units", "correction"],
+)
+def test_what_is_built_on_a_class_of_ones_own_is_answered_by_it(query):
+    X, y = np.random.default_rng(0).normal(size=(2, 40, 2))
+    pairs = table_of(X, y[:, 0], 20)
+    np.testing.assert_array_equal(
+        query.differences(pairs), plain_differences(query, pairs)
+    )
+
+
+@pytest.mark.parametrize("model", [RidgeQuery(), LogisticRegressionQuery((0.0, 1.0))])
+def test_a_correction_forgets_the_places_of_its_model(model):
     X, y = np.random.default_rng(0).normal(size=(2, 20, 2))
-    query = CorrectionQuery(RidgeQuery(), (0.0,) * 3, RidgeQuery())
-    query = query.placed(X, y[:, 0], 20)
-    assert query.query.center is not None
+    y = y[:, 0] if isinstance(model, RidgeQuery) else 1.0 * (y[:, 0] > 0)
+    query = CorrectionQuery(model, (0.0,) * 3, model).placed(X, y, 20)
+    known = {"center", *(["start"] if hasattr(model, "start") else [])}
+    assert all(getattr(query.query, name) is not None for name in known)
     query.forget_place()
     assert query.query.center is None
+    assert all(getattr(query.query, name) is None for name in known)

@@ -302,10 +302,7 @@ class LogLoss:
         moved = moved.reshape(m, inverse.shape[1], 2 * k)
         both = x[:, None] @ moved.reshape(m, k, x.shape[2], 2 * k)
         whole = np.eye(2 * k) + changed @ both.reshape(m, 2 * k, 2 * k)
-        try:
-            back = np.linalg.inv(whole)
-        except np.linalg.LinAlgError:
-            back = np.full_like(whole, np.nan)
+        back = _inverted(whole)
         sure &= np.abs(back).max(axis=(1, 2)) < _GONE
         moved = moved @ (back @ changed) @ moved.swapaxes(1, 2)
         return inverse - moved, slope, sure
@@ -430,6 +427,14 @@ def _largest_spread(moves: Floats, present: Any) -> Floats:
     return spread.max(axis=1, initial=0.0)
 
 
+def _inverted(matrices: Floats) -> Floats:
+    """Invert matrices, or none of them, if one is singular to the last digit."""
+    try:
+        return np.asarray(np.linalg.inv(matrices))
+    except np.linalg.LinAlgError:
+        return np.full_like(matrices, np.nan)
+
+
 def _inverse(systems: Floats) -> Floats:
     """Invert positive systems, in units in which their diagonals are 1."""
     each = np.arange(systems.shape[1])
@@ -439,10 +444,9 @@ def _inverse(systems: Floats) -> Floats:
     systems *= both
     systems[:, each, each] += _REGULAR
     if len(each) <= _SMALL_SYSTEM:
-        try:
-            return np.linalg.inv(systems) * both
-        except np.linalg.LinAlgError:
-            pass  # one of them is singular, which others are not to suffer from
+        inverses = _inverted(systems)
+        if np.isfinite(inverses).all():
+            return inverses * both
     for number, system in enumerate(systems):  # all together take far longer
         factor, failed = dpotrf(system, lower=1)
         lower = np.full_like(system, np.nan) if failed else dpotri(factor, lower=1)[0]
