@@ -20,7 +20,7 @@ from skparisk.reference._rows import count_rows
 
 Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
 
-# Weights that are answered together.
+# Weights, or numbers of systems, that are answered together.
 _AT_ONCE = 2**16
 _NOT_CONVERGED = (
     "the solver did not converge: bring features to similar scales, or take a "
@@ -96,7 +96,9 @@ class PoolWeights:
         """Yield databases, and then their neighbors, as weights of the whole pool."""
         removed, added = pairs.swaps
         n_rows, r = self._pool.n_rows, pairs.n_neighbors
-        step = max(8, _AT_ONCE // (n_rows * r))
+        # A database has a weight for each row, and a system of so many unknowns squared.
+        unknowns = self._pool.X.shape[1] * len(self._query.classes)
+        step = max(8 // r, 1, _AT_ONCE // (r * max(n_rows, unknowns**2)))
         for start in range(0, pairs.n_databases, step):
             some = slice(start, start + step)
             joined = None if added is None else added[some]
