@@ -96,7 +96,7 @@ class PoolWeights:
         """Yield databases, and then their neighbors, as weights of the whole pool."""
         removed, added = pairs.swaps
         n_rows, r = self._pool.n_rows, pairs.n_neighbors
-        # A database has a weight for each row, and a system of so many unknowns squared.
+        # A database has a weight for each row, and a system of as many numbers squared.
         unknowns = self._pool.X.shape[1] * len(self._query.classes)
         step = max(8 // r, 1, _AT_ONCE // (r * max(n_rows, unknowns**2)))
         for start in range(0, pairs.n_databases, step):
