@@ -63,9 +63,6 @@ class NeighborPairs:
         Indices of the records of the first databases: the last r are those that are
         removed, and the others are in any order. It takes less time than `records`.
 
-    counts : ndarray of shape (m, n_rows)
-        How often each record of the pool is in the first databases.
-
     records : ndarray of shape (m, n_records)
         The same as `members` in a random order, with those that change at `changed`.
 
@@ -92,29 +89,6 @@ class NeighborPairs:
         self.removed = self._left.ravel()
         self.replacement = joined.ravel() if joined.size else None
 
-    @classmethod
-    def of(
-        cls,
-        pool: RecordPool,
-        records: NDArray[np.intp],
-        changed: NDArray[np.intp],
-        replacement: NDArray[np.intp] | None,
-    ) -> Self:
-        """Return pairs, each of another database, of which the records are known."""
-        lines = np.arange(len(records))
-        own = records[lines, changed][:, None]
-        if replacement is not None:
-            own = np.column_stack([own, replacement])
-        rng = np.random.default_rng(0)  # not used: the order is known
-        drawn = DrawnRecords(pool, own, lambda: records, rng)
-        pairs = cls(drawn, records.shape[1], 1)
-        pairs.changed, pairs.records = changed, records
-        pairs.members = records.copy()
-        pairs.members[lines, changed] = records[:, -1]
-        pairs.members[:, -1] = own[:, 0]
-        pairs._shared = pairs.members[:, :-1]
-        return pairs
-
     def __len__(self) -> int:
         return len(self.removed)
 
@@ -128,13 +102,6 @@ class NeighborPairs:
         """Which records neighbors remove and add, a line for each database."""
         added, shape = self.replacement, self._left.shape
         return self._left, None if added is None else added.reshape(shape)
-
-    def of_pool(self, pool: RecordPool) -> Self:
-        """Return the same pairs of a pool whose records were converted, row by row."""
-        assert self._shared is not None  # drawn once, for both
-        other = copy.copy(self)
-        other.pool = pool
-        return other
 
     @cached_property
     def _shared(self) -> NDArray[Any]:
@@ -155,25 +122,11 @@ class NeighborPairs:
         return np.concatenate([shared, self._left[number]])
 
     @property
-    def counted(self) -> bool:
-        """Whether it takes less time to look at `counts` than at `members`."""
-        return bool(self._shared.dtype.kind == "u")
-
-    @property
     def shared_counts(self) -> NDArray[np.float64]:
         """How often each record of the pool is in both databases of pairs."""
         if self._shared.dtype.kind == "i":
             return count_rows(self._shared, self.pool.n_rows)
         return self._shared.astype(np.float64)
-
-    @cached_property
-    def counts(self) -> NDArray[np.float64]:
-        """How often each record of the pool is in the first databases."""
-        counts = self.shared_counts
-        # A record that leaves may be there more than once, and counts as often.
-        places = self.removed + self.database * counts.shape[1]
-        np.add.at(counts.reshape(-1), places, 1.0)
-        return counts
 
     @cached_property
     def changed(self) -> NDArray[np.intp]:
@@ -194,12 +147,6 @@ class NeighborPairs:
         records[lines, changed] = self._left
         return records
 
-    def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> NeighborPairs:
-        """Return some of the pairs, each with a database of its own."""
-        replacement = None if self.replacement is None else self.replacement[which]
-        records = self.records[self.database[which]]
-        return NeighborPairs.of(self.pool, records, self.changed[which], replacement)
-
     def part(self, first: int, last: int) -> Self:
         """Return the pairs of the databases first, ..., last - 1, as they are."""
         other, r = copy.copy(self), self.n_neighbors
@@ -212,7 +159,6 @@ class NeighborPairs:
         other.members = self.members[first:last]
         other.records = self.records[first:last]
         other._shared = self._shared[first:last]
-        vars(other).pop("counts", None)  # of all, if they were counted
         return other
 
     def databases(self, pair: int) -> Iterator[Database]:
@@ -232,6 +178,17 @@ class NeighborPairs:
         rows = rows.copy()
         rows[position] = self.replacement[pair]
         return self.pool.take(rows)
+
+
+def known_pairs(
+    pool: RecordPool, rows: NDArray[np.intp], rng: np.random.Generator
+) -> NeighborPairs:
+    """Return pairs of databases of known rows: the last replaces the one before it.
+
+    One pair for each line of `rows`; records are in a random order.
+    """
+    drawn = DrawnRecords(pool, rows[:, -2:], lambda: rows[:, :-2], rng)
+    return NeighborPairs(drawn, rows.shape[1] - 1, 1)
 
 
 def n_own(relation: str) -> int:

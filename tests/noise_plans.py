@@ -83,11 +83,8 @@ def norms(differences, law):
 def shaped_norms(sampler, shape, n_shape):
     """Return norms in the coordinates of a shape, with what they may be off."""
     differences = shape.whiten(sampler.differences_[n_shape:])
-    errors = shape.whiten_errors(sampler.difference_errors_[n_shape:])
-    sizes = norms(differences, sampler.law)
-    if shape.name == "isotropic":  # has been added to the differences themselves
-        return sizes
-    return sizes + norms(errors, sampler.law)
+    errors = shape.whiten_errors(sampler.pairs_.errors)[None]
+    return norms(differences, sampler.law) + norms(errors, sampler.law)
 
 
 def losses(differences, noise, law):

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from skparisk.neighbors import bind_pairs, draw_pairs
+from skparisk.neighbors import NeighborPairs, bind_pairs, draw_pairs
+from skparisk.reference import DrawnRecords
+from skparisk.reference._rows import count_rows
 
 RELATIONS = ("replace-one", "add-remove")
 N_PAIRS = 2
@@ -24,6 +26,23 @@ def pairs_from(reference, *, n_records, relation, size=N_PAIRS, seed=0):
         size=size,
         seed=pairs_seed,
     )
+
+
+def known_pairs(pool, records, changed, replacement):
+    """Return pairs, each of another database: records in any order."""
+    lines, rng = np.arange(len(records)), np.random.default_rng(0)
+    own = records[lines, changed][:, None]
+    if replacement is not None:
+        own = np.column_stack([own, replacement])
+    others = np.arange(records.shape[1]) != np.asarray(changed)[:, None]
+    shared = records[others].reshape(len(records), -1)
+    drawn = DrawnRecords(pool, own, lambda: shared, rng)
+    return NeighborPairs(drawn, records.shape[1], 1)
+
+
+def counts_of(pairs):
+    """Return how often each record of the pool is in the first databases."""
+    return count_rows(pairs.members, pairs.pool.n_rows)
 
 
 def plain_differences(query, pairs):

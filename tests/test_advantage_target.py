@@ -214,11 +214,11 @@ def test_answers_that_are_mostly_the_same_want_no_noise():
 
 def test_what_differences_are_off_by_counts():
     shape = NoiseShape(np.ones(4))
-    errors = np.full_like(DIFFERENCES, 0.5)
+    errors = np.full(4, 0.05)
     pairs = SampledPairs(DIFFERENCES, errors, np.zeros(4))
     noise, _ = find(differences=pairs, shape=shape)
     plain, _ = find(shape=shape)
-    least = norms(Laplace()) + 2.0
+    least = norms(Laplace()) + 0.2
     assert noise.noise_scale > plain.noise_scale
     assert mean_gained(Laplace(), least, noise.noise_scale) <= ASKED
 

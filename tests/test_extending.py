@@ -132,8 +132,8 @@ class Histogram(Query):
         def differences(pairs):
             moved = bins[pairs.removed] - bins[pairs.replacement]
             values = moved / n_records
-            errors = np.full(values.shape, 2.0**-50)
-            return PairDifferences(values + np.copysign(errors, values), errors)
+            errors = np.full(values.shape[1], 2.0**-50)
+            return PairDifferences(values, errors)
 
         return differences
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from query_pairs import known_pairs
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -48,7 +49,6 @@ from skparisk import (
 )
 from skparisk.core.noise import NoiseShape
 from skparisk.exceptions import ReferenceWarning
-from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._addends import MarginAddend
 from skparisk.queries._row_wise import is_row_wise
@@ -164,7 +164,7 @@ def test_batched_differences_are_those_of_answers(estimator, relation):
     rng = np.random.default_rng(0)
     records = rng.integers(N, size=(20, 30))
     replacement = rng.integers(N, size=20) if relation == "replace-one" else None
-    pairs = NeighborPairs.of(pool, records, rng.integers(30, size=20), replacement)
+    pairs = known_pairs(pool, records, rng.integers(30, size=20), replacement)
     plain = query._plain_differences(pairs).values
     assert_array_equal(query.differences(pairs), plain)
     for norm, order in (("l1", 1), ("l2", 2)):

@@ -93,6 +93,16 @@ def test_hint_says_what_would_help():
     assert "SensitivitySampler" not in best
 
 
+def test_what_is_not_to_be_had_is_no_hint():
+    """As many pairs without an answer as may be leave no risk over the noise."""
+    model = ridge("isotropic", n_pairs=199, epsilon=0.5, alpha=1.0, combine=None)
+    model.fit(X, Y, **PUBLIC)
+    assert 'randomness="both"' in model.hint_
+    pairs = model.sampler_.pairs_
+    pairs.differences = np.where(np.arange(199)[:, None] < 9, np.inf, pairs.differences)
+    assert 'randomness="both"' not in model.hint_
+
+
 def test_hint_of_classifiers_and_of_many_outputs():
     wide, wide_public = RNG.normal(size=(60, 21)), RNG.normal(size=(400, 21))
     model = PrivateLogisticRegression(C=2.0, random_state=0)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from counts import rejects_counts, seeds
-from query_pairs import RELATIONS, pairs_from, plain_differences
+from query_pairs import RELATIONS, counts_of, pairs_from, plain_differences
 from scipy import stats
 from test_logistic import make_data, make_query
 
@@ -20,9 +20,7 @@ from skparisk.queries import (
     Query,
     RidgeQuery,
     UnitsQuery,
-    _logistic,
 )
-from skparisk.queries._logistic_solver import _Problem, minimizer
 from skparisk.reference import TableReference, _rows
 from skparisk.sensitivity import sample_differences
 
@@ -97,15 +95,16 @@ def test_counted_rows_are_listed_where_a_query_takes_them():
     """Members, records and counts of a block are of the same databases."""
     table = TableReference(np.arange(6.0)[:, None])
     pairs = pairs_from(table, n_records=20, relation="replace-one", size=30)
-    assert pairs.counted
+    assert pairs._shared.dtype.kind == "u"
     lines = np.arange(len(pairs))
     assert (pairs.records[lines, pairs.changed] == pairs.removed).all()
     for rows in (pairs.members, pairs.records):
         assert rows.shape == (30, 20)
-        counts = [np.bincount(line, minlength=6) for line in rows]
-        np.testing.assert_array_equal(counts, pairs.counts)
-    assert not (pairs.counts[lines, pairs.replacement]).any()
-    assert (pairs.counts[lines, pairs.removed] == 1).all()
+        counts = np.array([np.bincount(line, minlength=6) for line in rows])
+        counts[lines, pairs.removed] -= 1
+        np.testing.assert_array_equal(counts, pairs.shared_counts)
+    for own in (pairs.replacement, pairs.removed):
+        assert not pairs.shared_counts[lines, own].any()
 
 
 LINEAR = {
@@ -121,7 +120,7 @@ def test_differences_of_counted_databases_are_those_of_answers(name, relation):
     query, n_classes = LINEAR[name], 3 if name == "three classes" else 2
     X, y = make_data(n_classes, 60)
     pairs = pairs_from(TableReference(X, y), n_records=200, relation=relation, size=10)
-    assert pairs.counted
+    assert pairs._shared.dtype.kind == "u"
     found = query.on_pool(pairs.pool, 200)(pairs)
     expected = plain_differences(query, pairs)
     slack = 1e-12 * np.abs(query(X, y)).max()
@@ -137,7 +136,7 @@ def test_a_class_that_is_missing_is_noticed_from_counts():
         TableReference(X, y), n_records=60, relation="replace-one", size=40
     )
     missing = np.isinf(query.differences(pairs)).any(axis=1)
-    counts = pairs.counts[:, 7]
+    counts = counts_of(pairs)[:, 7]
     others = counts - (pairs.removed == 7) + (pairs.replacement == 7)
     np.testing.assert_array_equal(missing, (counts == 0) | (others == 0))
     assert 0 < missing.sum() < 40
@@ -201,47 +200,7 @@ def test_queries_that_say_so_answer_alike(query):
     assert not MeanQuery().is_repeatable  # cheap, so it is tried
 
 
-@pytest.mark.parametrize("off", [0.0, 1e-8])
-def test_a_solver_that_does_not_agree_on_the_average_database_is_not_used(
-    off, monkeypatch
-):
-    X, y = make_data(2, 50)
-    query = make_query(2)
-    pairs = pairs_from(TableReference(X, y), n_records=120, relation="replace-one")
-
-    class Average(_logistic.AverageDatabase):
-        @property
-        def answer(self):
-            return super().answer * (1 + off)
-
-    monkeypatch.setattr(_logistic, "AverageDatabase", Average)
-    errors = query.on_pool(pairs.pool, 120)(pairs).errors
-    assert (errors is None) == (off > 0)
-
-
 # Fits of many records
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_fit_of_many_records_begins_with_some_of_them(n_classes, monkeypatch):
-    """And ends where it does from zero; one class too rare to begin with is fine."""
-    X, y = make_data(n_classes, 40_000)
-    codes = (y / 2).astype(int)
-    codes[:: 8 * n_classes] = n_classes - 1
-    words = {"n_classes": n_classes, "C": 1.0, "fit_intercept": True}
-    found = minimizer(X, codes, **words)
-    rare = codes.copy()
-    rare[rare == n_classes - 1] = 0
-    rare[1:9] = n_classes - 1
-    found_rare = minimizer(X, rare, **words)
-
-    def from_zero(problem):
-        return np.zeros((len(problem.shares), problem.design.shape[1]))
-
-    monkeypatch.setattr(_Problem, "_start", from_zero)
-    for some, of in ((found, codes), (found_rare, rare)):
-        expected = minimizer(X, of, **words)
-        np.testing.assert_allclose(some, expected, rtol=0, atol=1e-12 * abs(some).max())
 
 
 def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):

@@ -458,7 +458,7 @@ def test_rounding_of_ridge_itself_is_sampled_too(offset, scale, alpha):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 2)) * [1.0, scale] + offset
     targets = features[:, 0]
-    query = RidgeQuery(alpha).placed(features, targets)
+    query = RidgeQuery(alpha).placed(features, targets, len(targets))
     sampler, plain = (
         SensitivitySampler(asked, n_pairs=99, random_state=0, noise_shape="isotropic")
         for asked in (query, lambda X, y: query(X, y))

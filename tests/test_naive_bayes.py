@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from laws import assert_law, rejects_law
 from numpy.testing import assert_allclose, assert_array_equal
+from query_pairs import known_pairs
 from scipy import stats
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -30,7 +31,6 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.neighbors import NeighborPairs
 from skparisk.queries._class_sums import ClassCells, ClassSumsQuery, FeatureAddend
 from skparisk.queries._state import read
 from skparisk.reference import Domain
@@ -178,7 +178,7 @@ def test_batched_differences_are_those_of_answers(estimator, relation):
     pool, rng = RecordPool(X, GROUP.astype(float)), np.random.default_rng(0)
     records = rng.integers(N, size=(20, 30))
     replacement = rng.integers(N, size=20) if relation == "replace-one" else None
-    pairs = NeighborPairs.of(pool, records, rng.integers(30, size=20), replacement)
+    pairs = known_pairs(pool, records, rng.integers(30, size=20), replacement)
     plain = query._plain_differences(pairs).values
     assert_array_equal(query.differences(pairs), plain)
     sizes = np.linalg.norm(plain, 1, axis=1)

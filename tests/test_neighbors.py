@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from counts import rejects_counts
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
+from query_pairs import counts_of
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
@@ -19,6 +20,7 @@ from skparisk.neighbors import (
     block_size,
     check_n_records,
     draw_pairs,
+    known_pairs,
     n_own,
     sample_database,
 )
@@ -301,7 +303,7 @@ def test_records_are_in_random_order(relation, seed):
     lines = np.arange(len(pairs))
     assert (pairs.records[lines, pairs.changed] == pairs.removed).all()
     assert (np.sort(pairs.members, axis=1) == np.sort(pairs.records, axis=1)).all()
-    counts = pairs.counts
+    counts = counts_of(pairs)
     assert counts.sum(axis=1).tolist() == [3] * len(pairs)
     assert (counts[lines[:, None], pairs.records] == 1).all()
 
@@ -465,58 +467,13 @@ def test_a_reference_is_asked_for_the_records_of_all_neighbors(relation, own):
         assert reference.calls == calls
 
 
-@relations
-def test_pairs_of_known_records_have_the_removed_ones_last(relation):
-    """In `members`, and nothing else moves to another database."""
-    rng = np.random.default_rng(0)
-    records = np.array([rng.permutation(50)[:6] for _ in range(20)])
-    changed, lines = rng.integers(6, size=20), np.arange(20)
-    replacement = rng.integers(50, size=20) if relation == "replace-one" else None
-    pairs = NeighborPairs.of(RecordPool(DISTINCT[:50]), records, changed, replacement)
-    assert (pairs.records == records).all()
-    assert (pairs.removed == records[lines, changed]).all()
-    assert (pairs.members[:, -1] == pairs.removed).all()
-    assert (np.sort(pairs.members, axis=1) == np.sort(records, axis=1)).all()
-    assert pairs.replacement is None or (pairs.replacement == replacement).all()
-    assert (pairs.counts.sum(axis=1) == 6).all()
-
-
-@relations
-@pytest.mark.parametrize("which", [np.array([5, 0, 5]), np.arange(12) % 4 == 1])
-def test_some_of_the_pairs_are_the_same_pairs(which, relation):
-    """Also where several were neighbors of one database."""
-    for n_neighbors in (1, 3):
-        pairs = draw(
-            REFERENCES["leave-out"],
-            n_records=9,
-            relation=relation,
-            size=12 // n_neighbors,
-            n_neighbors=n_neighbors,
-        )
-        taken = pairs.take(which)
-        numbers = np.arange(12)[which]
-        assert (len(taken), taken.n_neighbors) == (len(numbers), 1)
-        for i, number in enumerate(numbers):
-            for one, other in zip(
-                taken.databases(i), pairs.databases(number), strict=True
-            ):
-                assert (one[0] == other[0]).all()
-                assert (one[1] == other[1]).all()
-
-
-def test_pairs_of_a_pool_that_was_converted_are_the_same():
-    """And of the same records in the same order, once that was drawn."""
-    pairs = draw(REFERENCES["leave-out"], n_records=9, relation="add-remove", size=5)
-    X, y = pairs.pool.X, pairs.pool.y
-    members = pairs.of_pool(RecordPool(-X)).members
-    assert (members == pairs.members).all()
-    assert (pairs.records != members).any()
-    other = pairs.of_pool(RecordPool(-X, 2 * y))
-    assert pairs.pool.X is X
-    for i in range(5):
-        for one, negated in zip(pairs.databases(i), other.databases(i), strict=True):
-            assert (one[0] == -negated[0]).all()
-            assert (2 * one[1] == negated[1]).all()
+def test_pairs_of_known_rows_are_of_these():
+    rows, rng = np.arange(15).reshape(3, 5), np.random.default_rng(0)
+    pairs = known_pairs(RecordPool(DISTINCT[:15]), rows, rng)
+    for i in range(3):
+        (X, _), (other, _) = pairs.databases(i)
+        for found, chosen in ((X, rows[i, :4]), (other, rows[i, [0, 1, 2, 4]])):
+            assert sorted(found[:, 0] // 2) == chosen.tolist()
 
 
 def test_records_come_in_the_form_that_is_asked_for():

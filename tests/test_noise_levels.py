@@ -188,8 +188,8 @@ def perturbed(differences, errors, rng, n=20):
     for sign in (-1.0, 1.0):
         yield differences + sign * np.copysign(errors, differences)
     for _ in range(n):
-        yield differences + errors * rng.choice([-1.0, 1.0], size=errors.shape)
-        yield differences + errors * rng.uniform(-1, 1, size=errors.shape)
+        yield differences + errors * rng.choice([-1.0, 1.0], size=differences.shape)
+        yield differences + errors * rng.uniform(-1, 1, size=differences.shape)
 
 
 @pytest.mark.sampled(16)
@@ -198,8 +198,8 @@ def perturbed(differences, errors, rng, n=20):
 def test_loss_keeps_the_level_for_all_that_differences_may_be(name, size):
     """At the critical scale of each pair, and above; some hardly move at all."""
     rng = np.random.default_rng(1)
-    errors = size * rng.exponential(size=DIFFERENCES.shape)
-    errors[::5] = 0.0
+    errors = size * rng.exponential(size=5)
+    errors[0] = 0.0
     shape, epsilon = SHAPES[name], 0.8
     criterion = DrawnLoss(DIFFERENCES, epsilon, 3, shape, errors)
     scales, noise = criterion.critical_scales(), drawn()
@@ -218,7 +218,7 @@ def test_loss_keeps_the_level_for_all_that_differences_may_be(name, size):
 def test_without_paying_for_errors_some_pairs_would_break_the_level():
     """The check above is one that can fail."""
     rng = np.random.default_rng(1)
-    errors = np.full(DIFFERENCES.shape, 1e-3)
+    errors = np.full(5, 1e-3)
     scales = DrawnLoss(DIFFERENCES, 0.8, 3).critical_scales()
     broken = np.zeros(len(scales), dtype=bool)
     for truth in perturbed(DIFFERENCES, errors, rng):
@@ -229,7 +229,7 @@ def test_without_paying_for_errors_some_pairs_would_break_the_level():
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_tiny_errors_cost_less_than_a_hundredth(name, epsilon):
-    errors = 1e-9 * np.abs(DIFFERENCES)
+    errors = 1e-9 * np.median(np.abs(DIFFERENCES), axis=0)
     plain, paid = (
         DrawnLoss(DIFFERENCES, epsilon, 3, SHAPES[name], given)
         for given in (None, errors)
@@ -244,12 +244,10 @@ def test_tiny_errors_cost_less_than_a_hundredth(name, epsilon):
     np.testing.assert_allclose(paid.levels(at), plain.levels(at), rtol=1e-6, atol=1e-6)
 
 
-def test_zero_errors_cost_their_share_of_the_level_alone():
-    zero = DrawnLoss(DIFFERENCES, 1.0, 3, errors=np.zeros_like(DIFFERENCES))
+def test_zero_errors_cost_nothing():
+    zero = DrawnLoss(DIFFERENCES, 1.0, 3, errors=np.zeros(5))
     none = DrawnLoss(DIFFERENCES, 1.0, 3)
-    level = (1 - 2.0**-20) * (1 - SHARE)
-    smaller = critical_scales(DIFFERENCES, drawn(), level)
-    np.testing.assert_allclose(zero.critical_scales(), smaller, rtol=1e-14)
+    np.testing.assert_array_equal(zero.critical_scales(), none.critical_scales())
     np.testing.assert_array_equal(zero.levels(2.0), none.levels(2.0))
     assert zero.least_steps == none.least_steps
 
@@ -260,7 +258,7 @@ def test_zero_errors_cost_their_share_of_the_level_alone():
 def test_levels_are_not_below_the_peak_of_what_differences_may_be(name, size):
     rng = np.random.default_rng(2)
     shape = SHAPES[name]
-    errors = size * rng.exponential(size=DIFFERENCES.shape)
+    errors = size * rng.exponential(size=5)
     criterion = DrawnLoss(DIFFERENCES, 1.0, 3, shape, errors)
     at = criterion.critical_scales()
     for scale in np.quantile(at, [0.1, 0.5, 0.95]):
@@ -276,7 +274,7 @@ def test_levels_are_not_below_the_peak_of_what_differences_may_be(name, size):
 
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 1.0])
 def test_level_at_the_critical_scale_is_at_most_epsilon_with_errors(size):
-    errors = np.full(DIFFERENCES.shape, size)
+    errors = np.full(5, size)
     criterion = DrawnLoss(DIFFERENCES, 1.0, 3, errors=errors)
     scales = criterion.critical_scales()
     for pair in range(0, 400, 7):
@@ -287,7 +285,7 @@ def test_level_at_the_critical_scale_is_at_most_epsilon_with_errors(size):
 
 
 def test_pairs_that_do_not_move_but_for_errors_need_noise():
-    errors = np.full(DIFFERENCES.shape, 1e-3)
+    errors = np.full(5, 1e-3)
     still = np.zeros_like(DIFFERENCES)
     scales = DrawnLoss(still, 1.0, 3, errors=errors).critical_scales()
     assert (scales > 0).all()
@@ -296,13 +294,11 @@ def test_pairs_that_do_not_move_but_for_errors_need_noise():
     without = DrawnLoss(still, 1.0, 3).critical_scales()
     assert not without.any()
     # A sixteenth of the level pays for it, no more.
-    np.testing.assert_allclose(
-        errors.sum(axis=1) / scales, (1 - 2.0**-20) / 16, rtol=1e-9
-    )
+    np.testing.assert_allclose(errors.sum() / scales, (1 - 2.0**-20) / 16, rtol=1e-9)
 
 
 def test_errors_do_not_depend_on_how_pairs_are_chunked(monkeypatch):
-    errors = 0.01 * np.abs(DIFFERENCES[::-1])
+    errors = 0.01 * np.abs(DIFFERENCES[-1])
     criterion = DrawnLoss(DIFFERENCES, 1.0, 3, SHAPES["diagonal"], errors)
     scales, levels = criterion.critical_scales(), criterion.levels(2.0)
     monkeypatch.setattr("skparisk.core.pairs.CHUNK", 64)
@@ -312,7 +308,7 @@ def test_errors_do_not_depend_on_how_pairs_are_chunked(monkeypatch):
 
 @pytest.mark.parametrize("units", [1e-100, 1e-12, 1e12, 1e100])
 def test_scales_and_levels_with_errors_follow_the_units(units):
-    errors = 1e-3 * np.abs(DIFFERENCES)
+    errors = 1e-3 * np.abs(DIFFERENCES[0])
     plain = DrawnLoss(DIFFERENCES, 1.0, 3, errors=errors)
     other = DrawnLoss(units * DIFFERENCES, 1.0, 3, errors=units * errors)
     expected = units * plain.critical_scales()

@@ -5,13 +5,20 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from query_pairs import N_PAIRS, RELATIONS, independent, pairs_from, records_of
+from query_pairs import (
+    N_PAIRS,
+    RELATIONS,
+    independent,
+    known_pairs,
+    pairs_from,
+    plain_differences,
+    records_of,
+)
 from sklearn.linear_model import Ridge
 
 from skparisk import SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries import RidgeQuery, UnitsQuery, _sums
+from skparisk.queries import LogisticRegressionQuery, RidgeQuery, UnitsQuery, _sums
 from skparisk.queries._correction import CorrectionQuery
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import RecordPool
@@ -102,7 +109,7 @@ def test_differences_are_those_of_refitting(shape, n_records, kind):
             continue
         y = targets[:, which]
         query = RidgeQuery(alpha, fit_intercept=far or bool(case % 2))
-        query = query.placed(X, y) if far or case % 4 < 2 else query
+        query = query.placed(X, y, len(y)) if far or case % 4 < 2 else query
         relation, table = RELATIONS[case // 2 % 2], reference(X, y)
         pairs = pairs_from(table, n_records=n_records, relation=relation)
         assert_contract(query, pairs, CLOSE if "collinear" in shape else SAME)
@@ -113,7 +120,7 @@ def test_means_far_from_zero_may_cancel_in_the_intercept(alpha, noise):
     rng = np.random.default_rng(3)
     X = 1e4 + rng.normal(size=(500, 3))
     y = X @ [1.0, 2.0, 3.0] + noise * rng.normal(size=500)
-    assert_contract(RidgeQuery(alpha).placed(X, y), table_of(X, y, 200), CLOSE)
+    assert_contract(RidgeQuery(alpha).placed(X, y, len(y)), table_of(X, y, 200), CLOSE)
 
 
 def test_one_record_of_far_larger_numbers_may_leave():
@@ -132,7 +139,7 @@ def test_one_record_of_far_larger_numbers_may_leave():
 def test_singular_equations_have_the_shortest_solution(shape, fit_intercept, relation):
     X, y = records_of(SHAPES[shape], 60, np.random.default_rng(1))
     X[:, 2] = X[:, 1 if shape == "with a constant" else 0]
-    query = RidgeQuery(0.0, fit_intercept).placed(X, y)
+    query = RidgeQuery(0.0, fit_intercept).placed(X, y, len(y))
     assert_contract(query, table_of(X, y, 50, relation), CLOSE, shortest)
 
 
@@ -153,10 +160,10 @@ def test_nothing_differs_where_nothing_is_to_be_learned():
     for query in (RidgeQuery(), RidgeQuery(1.0, False)):
         assert not query.differences(table_of(X, 0 * y, 20)).any()
     far = np.full_like(X, 1e9)
-    found = RidgeQuery(1.0).placed(far, y).differences(table_of(far, y, 20))
+    found = RidgeQuery(1.0).placed(far, y, len(y)).differences(table_of(far, y, 20))
     assert not found[:, :9].any()
     own = np.arange(60)[None], np.array([3]), np.array([3])
-    found = RidgeQuery().differences(NeighborPairs.of(RecordPool(X, y), *own))
+    found = RidgeQuery().differences(known_pairs(RecordPool(X, y), *own))
     assert (found >= 0).all()
 
 
@@ -176,18 +183,6 @@ def test_the_contract_notices_a_wrong_change(share, n_rows, relation, monkeypatc
     monkeypatch.setattr(_sums, "sums_of_pairs", wrong)
     much = np.mean(share) < 1 - 1e-8
     assert (gaps(RidgeQuery(), pairs) > [CLOSE, SAME]).tolist() == [much, True]
-
-
-def test_differences_are_moved_outward_by_half_of_their_small_errors(monkeypatch):
-    X, y = records_of(SHAPES["far from zero"], 300, np.random.default_rng(2))
-    pairs = table_of(X, y, 300, "add-remove")
-    evaluate = RidgeQuery(1.0).placed(X, y).on_pool(pairs.pool, 300)
-    found, again = evaluate(pairs), evaluate(pairs)
-    assert (again.values == found.values).all()
-    assert 0 < found.errors.max() < 2 * SAME * found.sizes.max()
-    monkeypatch.setattr(_sums, "MARGIN", 0.0)
-    moved = abs(found.values) - abs(evaluate(pairs).values)
-    assert moved == pytest.approx(found.errors / 2, abs=1e-12 * found.sizes.max())
 
 
 @pytest.mark.parametrize("which", TARGETS, ids=str)
@@ -214,7 +209,7 @@ def test_a_center_is_public_and_saves_digits_only(code):
     assert (query, repr(query)) == (raw, repr(raw))
     assert query(far, y)[:3] == pytest.approx(expected, abs=1e-9)
     assert raw(far, y)[:3] != pytest.approx(expected, abs=1e-9)
-    assert RidgeQuery(fit_intercept=False).placed(X, y).center is None
+    assert RidgeQuery(fit_intercept=False).placed(X, y, len(y)).center is None
 
 
 NO_NUMBERS = (-1, -1e-300, np.nan, np.inf, None, "1", b"1", 1j, True, {}, 10**400)
@@ -264,9 +259,36 @@ def test_no_center_stays_if_public_records_turn_out_to_be_private(units):
     assert all(inner.center is None for inner in innermost)
 
 
-def test_a_correction_forgets_the_center_of_its_model():
+class Clipped(RidgeQuery):
+    """A class of one's own, whose pairs are answered one by one."""
+
+    def __call__(self, X, y=None):
+        return super().__call__(X, y).clip(-0.3, 0.3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        UnitsQuery(Clipped(), (0.5, 4.0)),
+        CorrectionQuery(Clipped(), (0.2, 0.0, 1.0), RidgeQuery()),
+    ],
+    ids=["units", "correction"],
+)
+def test_what_is_built_on_a_class_of_ones_own_is_answered_by_it(query):
+    X, y = np.random.default_rng(0).normal(size=(2, 40, 2))
+    pairs = table_of(X, y[:, 0], 20)
+    np.testing.assert_array_equal(
+        query.differences(pairs), plain_differences(query, pairs)
+    )
+
+
+@pytest.mark.parametrize("model", [RidgeQuery(), LogisticRegressionQuery((0.0, 1.0))])
+def test_a_correction_forgets_the_places_of_its_model(model):
     X, y = np.random.default_rng(0).normal(size=(2, 20, 2))
-    query = CorrectionQuery(RidgeQuery(), (0.0,) * 3, RidgeQuery()).placed(X, y[:, 0])
-    assert query.query.center is not None
+    y = y[:, 0] if isinstance(model, RidgeQuery) else 1.0 * (y[:, 0] > 0)
+    query = CorrectionQuery(model, (0.0,) * 3, model).placed(X, y, 20)
+    known = {"center", *(["start"] if hasattr(model, "start") else [])}
+    assert all(getattr(query.query, name) is not None for name in known)
     query.forget_place()
     assert query.query.center is None
+    assert all(getattr(query.query, name) is None for name in known)

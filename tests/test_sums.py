@@ -13,7 +13,6 @@ from skparisk.queries import (
     MeanQuery,
     Query,
     SumQuery,
-    _products,
     _sums,
 )
 from skparisk.reference import TableReference
@@ -134,22 +133,6 @@ def test_sums_of_rows_are_those_of_numpy(kind, m, kept, cache, monkeypatch):
         expected = np.einsum("mr,ri,rj->mij", weights, Z, Z)
         whole = symmetric(sums.of(weights), 3)
         np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_databases", [3, 9])
-def test_products_that_do_not_fit_are_made_in_parts(n_databases, monkeypatch):
-    rng = np.random.default_rng(0)
-    columns = rng.normal(size=(3, 40))
-    weights = rng.integers(4, size=(n_databases, 40)).astype(float)
-    kept = _products.Products(columns).sums(weights)
-    monkeypatch.setattr(_products, "fits", lambda _: False)
-    monkeypatch.setattr(_products, "_IN_CACHE", 1000)
-    parts = _products.Products(columns)
-    np.testing.assert_allclose(parts.sums(weights), kept, rtol=1e-12)
-    some = parts.sums(weights[:, 5:30], slice(5, 30))
-    of = (weights[:, 5:30], columns[:, 5:30], columns[:, 5:30])
-    expected = symmetric(some, 3)
-    np.testing.assert_allclose(np.einsum("mn,in,jn->mij", *of), expected, rtol=1e-11)
 
 
 def test_a_class_of_ones_own_has_pairs_of_its_own_unless_it_is_a_sum():

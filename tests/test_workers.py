@@ -91,8 +91,9 @@ def test_a_part_of_a_block_has_its_databases(relation, n_neighbors):
         for (X, y), (Z, t) in zip(of_part, of_whole, strict=True):
             np.testing.assert_array_equal(X, Z)
             np.testing.assert_array_equal(y, t)
-    np.testing.assert_array_equal(part.counts, whole.counts[2:5])
-    np.testing.assert_array_equal(whole.part(2, 5).counts, part.counts)
+    np.testing.assert_array_equal(part.members, whole.members[2:5])
+    counts = whole.shared_counts[2:5]
+    np.testing.assert_array_equal(part.shared_counts, counts)
     np.testing.assert_array_equal(part.swaps[0], whole.swaps[0][2:5])
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from query_pairs import RELATIONS, known_pairs
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -29,9 +28,14 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk._classes import PublicClasses
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries import MeanQuery, PairDifferences
-from skparisk.queries._labels import check_classes, label_codes, where_classes_present
+from skparisk.queries import (
+    AttributeReader,
+    EstimatorQuery,
+    LinearSVCQuery,
+    LogisticRegressionQuery,
+    MeanQuery,
+)
+from skparisk.queries._labels import check_classes, label_codes
 from skparisk.reference import CallableReference, TableReference
 from skparisk.reference._base import RecordPool
 
@@ -226,30 +230,37 @@ def test_class_missing_in_a_sampled_pair_is_named():
         model.fit(X, labels[:80], X_reference=X_PUBLIC, y_reference=labels)
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**31), st.booleans())
-def test_missing_classes_are_found_in_either_database(seed, add_remove):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(3, size=12).astype(float)
-    records = rng.integers(12, size=(5, 7))
-    replacement = None if add_remove else rng.integers(12, size=5)
-    pool = RecordPool(np.zeros((12, 1)), y)
-    pairs = NeighborPairs.of(pool, records, rng.integers(7, size=5), replacement)
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    "query",
+    [
+        EstimatorQuery(
+            LogisticRegression(),
+            AttributeReader(("coef_",)),
+            {"coef_": (3, 1)},
+            classes=(0.0, 1.0, 2.0),
+            labels=np.array([5, 6, 7]),
+        ),
+        LogisticRegressionQuery((0.0, 1.0, 2.0)),
+        LinearSVCQuery((0.0, 1.0, 2.0)),
+    ],
+    ids=["refits", "logistic", "svc"],
+)
+def test_missing_classes_are_found_in_either_database(query, relation):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 1)), rng.integers(3, size=12).astype(float)
+    records, changed = rng.integers(12, size=(40, 7)), rng.integers(7, size=40)
+    other = rng.integers(12, size=40) if relation == "replace-one" else None
+    pairs = known_pairs(RecordPool(X, y), records, changed, other)
     missing = [
-        any(len(np.unique(labels)) < 3 for _, labels in pairs.databases(i))
-        for i in range(5)
+        [len(np.unique(labels)) < 3 for _, labels in pairs.databases(i)]
+        for i in range(40)
     ]
-    codes = label_codes(y, (0.0, 1.0, 2.0))
-
-    def evaluate(some):
-        """Return which pairs were asked about, by what differs in each."""
-        return PairDifferences(some.removed[:, None] * 1.0)
-
-    whole = where_classes_present(evaluate, codes, (0.0, 1.0, 2.0), 1)(pairs)
-    assert (np.isinf(whole.values[:, 0]) == missing).all()
-    answered = ~np.array(missing)
-    np.testing.assert_array_equal(whole.values[answered, 0], pairs.removed[answered])
-    assert (whole.failure is None) == (not any(missing))
+    assert {(True, True), (False, False), (False, True)} <= set(map(tuple, missing))
+    found = query.on_pool(pairs.pool, 7)(pairs)
+    finite = np.isfinite(found.values).all(axis=1)
+    np.testing.assert_array_equal(finite, ~np.any(missing, axis=1))
+    assert "is missing in a database of" in found.failure
 
 
 def test_label_codes():

@@ -17,7 +17,7 @@ from skparisk.core.laws import Law, as_law
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.core.release import unseen
-from skparisk.neighbors import Database, NeighborPairs
+from skparisk.neighbors import Database, known_pairs
 from skparisk.queries import Query
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import take_rows
@@ -71,12 +71,7 @@ class BlockJudge:
     def _exceeds(self, records: Database, seed: np.random.SeedSequence) -> bool:
         rng = np.random.default_rng(seed)
         n = self.n_records
-        pairs = NeighborPairs.of(
-            RecordPool(*records),
-            np.arange(n)[None],
-            rng.integers(n, size=1),
-            np.array([n]),
-        )
+        pairs = known_pairs(RecordPool(*records), np.arange(n + 1)[None], rng)
         # A pool for each block: others would have a say in what is rounding here.
         found = copy.deepcopy(self.query).on_pool(pairs.pool, n)(pairs)
         answered = np.isfinite(found.values).all()

@@ -29,7 +29,7 @@ from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pa
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate
 from skparisk.core.pairs import SampledPairs
-from skparisk.neighbors import NeighborPairs
+from skparisk.neighbors import known_pairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import as_records, as_targets, n_rows, take_rows
 
@@ -64,12 +64,10 @@ def judge_pairs(
     found = []
     for start in range(0, len(rows), _BLOCK):
         part = rows[start : start + _BLOCK]
-        zeros = np.zeros(len(part), dtype=np.intp)
-        pairs = NeighborPairs.of(pool, part[:, :-1].copy(), zeros, part[:, -1].copy())
-        found.append(differences(pairs))
+        found.append(differences(known_pairs(pool, part, rng)))
     values = np.concatenate([each.values for each in found])
     off_by = [each.errors for each in found if each.errors is not None]
-    errors = np.concatenate(off_by) if off_by else None
+    errors = np.max(off_by, axis=0) if off_by else None
     sampled = SampledPairs(
         values,
         errors,

@@ -44,7 +44,7 @@ from skparisk.core.claim import (
     mint,
 )
 from skparisk.core.exact import ByteSource
-from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours
+from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours, row_norms
 from skparisk.core.losses import critical_scales, peak_losses
 from skparisk.core.noise import (
     ROUNDING_SLACK,
@@ -559,6 +559,10 @@ def _no_answer(
     )
 
 
+# Of how far a record moves them: answers that are off by more are refused.
+_MOST_OFF = 0.1
+
+
 def _no_noise(gamma: float, best: float, name: str = "gamma") -> CalibrationError:
     return CalibrationError(
         f"The sampled sensitivity at {name}={gamma!r} is 0, so no noise would be "
@@ -576,11 +580,11 @@ def drawn_scales(pairs: SampledPairs, epsilon: float, shape: NoiseShape) -> _Flo
     level pays for it.
     """
     level, found = grid.below(epsilon), np.full(len(pairs), np.inf)
-    for some, differences, noise, errors in _draws(pairs, shape):
-        if errors is None:
+    off = _off(pairs, shape)  # over the scale: by how much losses may be off
+    for some, differences, noise in _draws(pairs, shape):
+        if not off:
             found[some] = critical_scales(differences, noise, level)
             continue
-        off = errors.sum(axis=1)  # over the scale: by how much losses may be off
         for share in _ERRORS_SHARES:  # each is safe, and so is the least of them
             enough = off / (share * level)
             kept = critical_scales(differences, noise, level * (1 - share))
@@ -598,26 +602,29 @@ def drawn_levels(
     On the grid of noise that was calibrated to `epsilon`, at the same draws.
     """
     found = np.full(len(pairs), np.inf)
-    for some, differences, noise, errors in _draws(pairs, shape):
-        loss = peak_losses(differences, noise, scale)
-        if errors is not None:
-            loss = loss + errors.sum(axis=1) / scale
-        found[some] = loss
+    off = _off(pairs, shape)
+    for some, differences, noise in _draws(pairs, shape):
+        found[some] = peak_losses(differences, noise, scale) + off / scale
     return grid.with_grid(found, epsilon)
 
 
 def _draws(
     pairs: SampledPairs, shape: NoiseShape
-) -> Iterator[tuple[NDArray[np.intp], _Floats, _Floats, _Floats | None]]:
-    """Yield answered pairs, block by block: which, differences, noise, and errors."""
+) -> Iterator[tuple[NDArray[np.intp], _Floats, _Floats]]:
+    """Yield answered pairs, block by block: which, differences, and noise."""
     rng = np.random.default_rng(pairs.draw_seed)
     for rows in pairs.blocks():
         noise = rng.laplace(size=pairs.differences[rows].shape)
         answered = np.isfinite(pairs.differences[rows, 0])
-        some, errors = np.flatnonzero(answered) + rows.start, None
-        if pairs.errors is not None:
-            errors = shape.whiten_errors(pairs.errors[some])
-        yield some, shape.whiten(pairs.differences[some]), noise[answered], errors
+        some = np.flatnonzero(answered) + rows.start
+        yield some, shape.whiten(pairs.differences[some]), noise[answered]
+
+
+def _off(pairs: SampledPairs, shape: NoiseShape) -> float:
+    """Return by how much the l1 norm of a difference may be off, in a shape."""
+    if pairs.errors is None:
+        return 0.0
+    return float(shape.whiten_errors(pairs.errors).sum())
 
 
 def _check_target(target: Target, law: Law, *, sampled: bool) -> None:
@@ -1058,6 +1065,26 @@ def _dominating_loss(
     return DominatingLoss.on_grid(law, shift, epsilon)
 
 
+def _refuse_inexact(
+    pairs: SampledPairs, shape: NoiseShape, law: Law, sensitivity: float
+) -> None:
+    """Refuse a query whose answers are not known well, beside how far they move.
+
+    By how much they are off was seen on a few databases: on others it may be more.
+    """
+    if pairs.errors is None:
+        return
+    off = float(row_norms(shape.whiten_errors(pairs.errors)[None], law.norm)[0])
+    if 0 < sensitivity < min(off / _MOST_OFF, math.inf):
+        raise CalibrationError(
+            "The answers of the query are off, by rounding or as its solver stops "
+            f"early, by {off / sensitivity:.0%} of how far a record moves them: bring "
+            "features to similar scales, or take a stronger penalty.",
+            target=math.nan,
+            best=1.0,
+        )
+
+
 def find_noise(
     pairs: SampledPairs,
     terms: Terms,
@@ -1104,6 +1131,7 @@ def find_noise(
     pairs = pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
     sensitivity = float(np.sort(distances)[terms.order_index - 1])
+    _refuse_inexact(pairs, shape, law, sensitivity)
     with np.errstate(over="ignore"):  # pairs may be infinitely far apart in scales
         found = find_scale(pairs, distances, terms, shape)
     margin, scale = 1.0, found.scale

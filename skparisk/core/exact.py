@@ -62,6 +62,14 @@ def sample_uniform_integers(
     return draws
 
 
+def random_order(size: int, source: ByteSource) -> NDArray[np.intp]:
+    """Return 0, ..., `size` - 1 in a random order, each as likely.
+
+    But for numbers of 64 bits that are the same by chance.
+    """
+    return np.argsort(np.frombuffer(source(8 * size), dtype=np.uint64), kind="stable")
+
+
 def sample_bernoulli_exp(
     numerator: NDArray[np.uint64], denominator: int, source: ByteSource
 ) -> NDArray[np.bool_]:

@@ -98,8 +98,9 @@ class SampledPairs:
         Answer on the first database minus answer on the second. Infinite for a pair of
         which one database has no answer.
 
-    errors : ndarray of shape (n_pairs, n_outputs) or None
-        The most that these may be off by rounding, where pairs are answered together.
+    errors : ndarray of shape (n_outputs,) or None
+        The most that each number of a difference may be off, such as by rounding, where
+        databases are answered together. Distances are so much larger.
 
     rounding : ndarray of shape (n_outputs,)
         What is rounding if an output differs by no more.
@@ -197,19 +198,17 @@ class SampledPairs:
 
     def take(self, rows: Any) -> SampledPairs:
         """Return some of the pairs, for a calculation; views, of a slice."""
-        errors = None if self.errors is None else self.errors[rows]
-        return replace(self, differences=self.differences[rows], errors=errors)
+        return replace(self, differences=self.differences[rows])
 
     @property
     def answered(self) -> NDArray[np.bool_]:
         """Which pairs have answers on both databases."""
         return np.isfinite(self.differences[:, 0])
 
-    def floor(self, pairs: slice | NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return what is rounding if an output of a pair differs by no more."""
-        if self.errors is None:
-            return self.rounding
-        return np.maximum(self.errors[pairs], self.rounding)
+    @property
+    def floor(self) -> NDArray[np.float64]:
+        """What is rounding if an output of a pair differs by no more."""
+        return np.maximum(0.0 if self.errors is None else self.errors, self.rounding)
 
     def blocks(self) -> Iterator[slice]:
         """Yield the rows of pairs that are worked on together."""
@@ -224,7 +223,7 @@ class SampledPairs:
         for rows in self.blocks():
             some = np.flatnonzero(answered[rows]) + rows.start
             sizes = np.abs(self.differences[some])
-            yield sizes, sizes > self.floor(some)
+            yield sizes, sizes > self.floor
 
     def count_still(self) -> int:
         """Return how many pairs do not differ by more than rounding."""
@@ -274,8 +273,6 @@ def norms_of_pairs(
     for rows in pairs.blocks():
         some = np.flatnonzero(answered[rows]) + rows.start
         norms[some] = row_norms(shape.whiten(pairs.differences[some]), law.norm)
-        # In units of the answer, what they are off by has been added to each already.
-        if pairs.errors is not None and shape.name != "isotropic":
-            off = shape.whiten_errors(pairs.errors[some])
-            norms[some] += row_norms(off, law.norm)
+    if pairs.errors is not None:
+        norms += row_norms(shape.whiten_errors(pairs.errors)[None], law.norm)
     return norms

@@ -28,6 +28,7 @@ filter asks which thread is warning.
 from __future__ import annotations
 
 import copy
+import math
 import re
 import threading
 import warnings
@@ -44,7 +45,7 @@ from numpy.typing import NDArray
 from skparisk.core.calibrate import Noise
 from skparisk.core.checks import warn_if_seeded
 from skparisk.core.claim import Certificate, Leak
-from skparisk.core.exact import ByteSource, noise_source
+from skparisk.core.exact import ByteSource, noise_source, random_order
 from skparisk.core.sealed import Sealed, copy_records, open_sealed
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -239,12 +240,24 @@ def release(
 
     The order: room in the ledger, answer, charge, noise. Nothing of the answer is kept,
     also when it fails. That there is none is charged as well.
+
+    Records are in a secret random order, as sampled ones are in a random one, unless
+    the query says that it does not look at that (`is_unordered`): people sort tables.
     """
     warn_if_seeded(noise_random_state)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
     try:
-        answer = X if plan.query is None else answered(plan.query, X, y, plan.n_outputs)
+        answer = X
+        if plan.query is not None:
+            order = None
+            # Without noise there is no secret, but what is expected of an estimator.
+            looks = not getattr(plan.query, "is_unordered", False)
+            if looks and plan.at_most.epsilon < math.inf:
+                order = random_order(
+                    private.n_records, noise_source(noise_random_state)
+                )
+            answer = answered(plan.query, X, y, plan.n_outputs, order)
     except ValueError:
         # All see that there is none: a release, which sampled pairs count in the risk.
         at_most = as_seeded(plan.at_most, noise_random_state)
@@ -299,7 +312,11 @@ def as_seeded(certificate: Certificate, noise_random_state: Any) -> Certificate:
 
 
 def answered(
-    query: Any, X: Any, y: Any, n_outputs: int | None = None
+    query: Any,
+    X: Any,
+    y: Any,
+    n_outputs: int | None = None,
+    order: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64]:
     """Answer a query on private data: nothing but the answer may tell about them.
 
@@ -307,7 +324,7 @@ def answered(
     that there is no answer is said in the same words whatever the reason. The query
     works on copies, so that it cannot change what it is asked about, nor keep it.
     """
-    X, y = copy_records(X), copy_records(y)
+    X, y = copy_records(X, order), copy_records(y, order)
     name, asked = str(query), copy.deepcopy(query)
     answer = None
     # That it failed is said below, outside, so that the error does not come along.

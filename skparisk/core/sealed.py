@@ -618,10 +618,17 @@ def open_sealed(private: Sealed) -> tuple[Records, Any]:
     return private._sealed
 
 
-def copy_records(records: Records) -> Records:
-    """Return records that may be worked on in place, or None if there are none."""
+def copy_records(records: Records, order: NDArray[np.intp] | None = None) -> Records:
+    """Return records that may be worked on in place, or None if there are none.
+
+    In another order, if one is given.
+    """
     if records is None:
         return None
+    if order is not None:
+        if not is_pandas(records):
+            return records[order]
+        return records.iloc[order].reset_index(drop=True)
     if is_pandas(records):
         return records.copy().reset_index(drop=True)
     return records.copy() if hasattr(records, "copy") else records.clone()

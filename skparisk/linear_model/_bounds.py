@@ -9,8 +9,8 @@ import numpy as np
 
 from skparisk.core.checks import check_positive
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
+from skparisk.queries._base import Floats
 from skparisk.queries._bounds import solved_logistic_bound, solved_ridge_bounds
-from skparisk.queries._together import Floats
 
 # Below this the rounding of a clipped row may make it longer.
 _LEAST_RADIUS = 2.0**-1000

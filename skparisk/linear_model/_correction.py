@@ -29,12 +29,12 @@ from skparisk.queries import (
     RidgeQuery,
     UnitsQuery,
 )
+from skparisk.queries._base import Floats
 from skparisk.queries._correction import (
     Corrected,
     CorrectionQuery,
 )
-from skparisk.queries._logistic_solver import penalty_shares
-from skparisk.queries._together import Floats
+from skparisk.queries._newton import penalty_shares
 from skparisk.queries._units import (
     in_units,
     penalty_of,

@@ -22,7 +22,7 @@ from skparisk._training_data import (
 from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query
-from skparisk.queries._together import Floats
+from skparisk.queries._base import Floats
 from skparisk.queries._units import penalty_of
 
 

@@ -12,7 +12,7 @@ from skparisk.core.checks import check_positive
 from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
-from skparisk.queries._together import Floats
+from skparisk.queries._base import Floats
 from skparisk.reference import Reference, TableReference
 from skparisk.sensitivity import KnownSensitivity
 

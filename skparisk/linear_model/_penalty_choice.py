@@ -18,8 +18,8 @@ from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
+from skparisk.queries._base import Floats
 from skparisk.queries._labels import label_codes
-from skparisk.queries._together import Floats
 from skparisk.queries._units import (
     LinearQuery,
     UnitsQuery,
@@ -92,7 +92,7 @@ def _understated(pairs: SampledPairs, shape: NoiseShape, terms: Terms) -> float:
         others = fit_noise_shape(
             shape.name,
             pairs.differences[learned],
-            pairs.floor(learned),
+            pairs.floor,
             pairs.weights,
             pairs.n_independent,
         )

@@ -30,8 +30,8 @@ from skparisk.moments import PrivateMoments
 from skparisk.moments._noise import MatrixNoise
 from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
+from skparisk.queries._base import Floats
 from skparisk.queries._bounds import solved_ridge_bounds
-from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
 from skparisk.sensitivity import KnownSensitivity
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from skparisk.queries._base import Floats
 from skparisk.queries._labels import label_codes
-from skparisk.queries._together import Floats
 
 # Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
 _BITS = 51

@@ -20,6 +20,8 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
+Floats: TypeAlias = NDArray[np.float64]
+
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
 _ROUNDING = 2.0**-40
 # Nor is an output more than rounding that is a smaller share of the largest of all.
@@ -36,9 +38,9 @@ class PairDifferences:
         Answer on the first database minus answer on the second. Infinite for a pair of
         which one database could not be answered.
 
-    errors : ndarray of shape (n_pairs, n_outputs), default=None
-        The most that each may be off. None: these are the differences of the very
-        answers that would be released.
+    errors : ndarray of shape (n_outputs,), default=None
+        The most that each number may be off. None: these are the differences of the
+        very answers that would be released.
 
     sizes : ndarray of shape (n_outputs,), default=None
         The largest answers, from which follows what is rounding if an output differs by
@@ -77,6 +79,7 @@ _OF_ANSWERS = (
     "is_sum",
     "is_mean",
     "is_smooth",
+    "is_unordered",
     "is_repeatable",
     "largest_move",
     "on_pool",
@@ -154,6 +157,14 @@ class Query:
         return self.is_sum or self.is_mean
 
     @property
+    def is_unordered(self) -> bool:
+        """Whether answers do not depend on the order of the records.
+
+        But for rounding. Else private records are put in a random one.
+        """
+        return False
+
+    @property
     def is_matched(self) -> bool:
         """Whether answers are turned or reordered to be like one of public records."""
         return False
@@ -179,6 +190,13 @@ class Query:
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
+
+    def sampled(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Return the answer on a sampled database; raise where that is not known well.
+
+        Such pairs count as if they needed infinite noise.
+        """
+        return self(X, y)
 
     def rounding(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what is rounding if an output differs by no more.
@@ -212,7 +230,7 @@ class Query:
         """
         return None
 
-    def placed(self, X: Any, y: Any) -> Self:
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
         """Return the query with constants from public records that rounding needs."""
         return self
 
@@ -229,13 +247,6 @@ class Query:
         the number of these. Without any, it is the same query.
         """
         return self
-
-    def preparing(self, pool: RecordPool, n_records: int) -> float:
-        """Return as how many answers it takes, about, to prepare a pool.
-
-        So many, or fewer, are given one by one.
-        """
-        return 0.0
 
     @property
     def says_differences(self) -> bool:
@@ -270,10 +281,10 @@ class Query:
             try:
                 if pair % pairs.n_neighbors == 0:
                     first = None
-                    first = self(*pairs.first(pair))
+                    first = self.sampled(*pairs.first(pair))
                 if first is None:
                     continue
-                answers = [first, self(*pairs.second(pair))]
+                answers = [first, self.sampled(*pairs.second(pair))]
             except Exception as error:
                 # Not hidden: such pairs need infinite noise, and too many are refused
                 # with this as the reason.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_at_least, check_positive, check_relation
+from skparisk.queries._newton import LAST
 
 # Beyond this a solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40
@@ -200,7 +201,10 @@ def solved_logistic_bound(
     # gradient is long: pay for the rounding of both gradients.
     largest = min(2 * total, math.sqrt(2 * C * n_records * math.log(n_classes)))
     gradient = total * (1 + x_norm * largest) + largest
-    return bound + 2 * n_outputs * gradient * 2.0**-50
+    # Scores still move by LAST / n_records where Newton's method stops. What is left is
+    # at most as long as the gradient there, of which each record makes a part.
+    left = 2 * LAST * C * x_norm
+    return bound + 2 * n_outputs * gradient * 2.0**-50 + left
 
 
 def linear_svc_sensitivity_bound(

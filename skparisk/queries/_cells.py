@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from skparisk.core.checks import check_relation
 from skparisk.core.sealed import is_missing, key_of, numbers
+from skparisk.queries._base import Floats
 from skparisk.queries._sums import SumQuery, sparse_rows
-from skparisk.queries._together import Floats
 from skparisk.reference._columns import Interval
 from skparisk.reference._records import columns_of
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skparisk.queries._addends import exact_steps
+from skparisk.queries._base import Floats
 from skparisk.queries._labels import label_codes
 from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
-from skparisk.queries._together import Floats
 
 
 @dataclass(frozen=True)

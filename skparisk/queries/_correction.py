@@ -8,12 +8,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._base import Differences, Floats, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
-from skparisk.queries._together import Floats
 from skparisk.queries._units import UnitsQuery
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
@@ -48,12 +46,18 @@ class CorrectionQuery(Query):
     is_correction = True
 
     @property
+    def is_unordered(self) -> bool:
+        return self.query.is_unordered
+
+    @property
     def classes(self) -> tuple[float, ...] | None:
         """The classes of the model, if it has any."""
         return getattr(self.query, "classes", None)
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        return self.query(X, self.left(X, y))
+        # None, such as of far records, is no correction: sampled ones have no answer.
+        answer = self.query(X, self.left(X, y))
+        return answer if np.isfinite(answer).all() else np.zeros(len(answer))
 
     def __str__(self) -> str:
         return f"{self.query} of residuals under a public fit"
@@ -66,8 +70,8 @@ class CorrectionQuery(Query):
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return self.query.output_weights(X, n_outputs)
 
-    def placed(self, X: Any, y: Any) -> Self:
-        return replace(self, query=self.query.placed(X, self.left(X, y)))
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
+        return replace(self, query=self.query.placed(X, self.left(X, y), n_records))
 
     def forget_place(self) -> None:
         self.query.forget_place()
@@ -75,18 +79,12 @@ class CorrectionQuery(Query):
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))
 
-    def preparing(self, pool: RecordPool, n_records: int) -> float:
-        return self.query.preparing(pool, n_records)
-
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if type(self.query).on_pool is Query.on_pool:  # a class of one's own
+            return self._plain_differences
         X, y = loaded(pool.X), loaded(pool.y)
         left = RecordPool(X, None if y is None else self.left(X, y))
-        differences = self.query.on_pool(left, n_records)
-
-        def of_left(pairs: NeighborPairs) -> PairDifferences:
-            return differences(pairs.of_pool(left))
-
-        return of_left
+        return self.query.on_pool(left, n_records)
 
 
 def linear_scores(query: Corrected, numbers: Floats, X: Any, y: Any) -> Floats:

@@ -12,8 +12,8 @@ import numpy as np
 
 from skparisk.core.checks import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
+from skparisk.queries._base import Floats
 from skparisk.queries._sums import SumQuery
-from skparisk.queries._together import Floats
 
 _EVERYWHERE: dict[str, Callable[[Floats], Floats]] = {
     "gaussian": lambda u: np.exp(-0.5 * u * u),

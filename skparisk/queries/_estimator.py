@@ -15,13 +15,11 @@ from sklearn.utils import get_tags
 
 from skparisk.core.release import silenced
 from skparisk.core.sealed import Records, copy_records
-from skparisk.queries._base import Differences, Query, rounding_of
+from skparisk.queries._base import Floats, Query, rounding_of
 from skparisk.queries._given import are_alike
-from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
+from skparisk.queries._labels import label_codes, missing_class
 from skparisk.queries._padding import Unpadded
 from skparisk.queries._state import Numbers, find_numbers, read
-from skparisk.queries._together import Floats
-from skparisk.reference._base import RecordPool
 
 # What multiplies the penalty, or the sum of the losses. Others, such as `Lasso`, weigh
 # a penalty against a mean, which is the same for any number of records.
@@ -230,15 +228,13 @@ class EstimatorQuery(Unpadded, Query):
             self, estimator=resize_penalties(self.estimator, share), asked=asked
         )
 
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.classes is None:
-            return self._plain_differences
-        return where_classes_present(
-            self._plain_differences,
-            pool_codes(pool, self.classes),
-            self.classes,
-            self.n_outputs,
-        )
+    def sampled(self, X: Any, y: Any) -> Floats:
+        if self.classes is not None:
+            codes = label_codes(y, self.classes)
+            counts = np.bincount(codes, minlength=len(self.classes))
+            if why := missing_class(counts, self.classes, len(codes)):
+                raise ValueError(why)
+        return self(X, y)
 
     def __eq__(self, other: object) -> bool:
         """Tell if the same is asked; shapes and anchors may differ."""

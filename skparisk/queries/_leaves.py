@@ -16,12 +16,12 @@ from scipy.sparse import csr_matrix, issparse
 from skparisk.core.checks import check_relation
 from skparisk.core.pairs import LargestMove
 from skparisk.queries._addends import Addend
+from skparisk.queries._base import Floats
 from skparisk.queries._estimator import plain_params
 from skparisk.queries._given import are_alike
 from skparisk.queries._padding import Unpadded
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._sums import SumQuery, sparse_rows
-from skparisk.queries._together import Floats
 from skparisk.reference._domain import Domain
 
 # What trees take.

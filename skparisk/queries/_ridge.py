@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from skparisk.core.checks import as_float
 from skparisk.core.pairs import LargestMove
 from skparisk.core.weights import symmetric
+from skparisk.queries._base import Floats
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
 from skparisk.queries._sums import SumQuery
-from skparisk.queries._together import Floats
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._domain import Domain
 
@@ -77,7 +77,7 @@ class RidgeQuery(SumQuery):
         n_targets = int(np.size(y) // len(y))
         return replace(self, n_targets=n_targets)
 
-    def placed(self, X: Any, y: Any) -> Self:
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
         if not self.fit_intercept:
             return self
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)

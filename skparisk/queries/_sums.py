@@ -13,8 +13,13 @@ from scipy.sparse import csr_array, issparse
 from skparisk.core.pairs import LargestMove
 from skparisk.core.weights import RowSums, sums_of_pairs
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, PairDifferences, Query, same_but_for
-from skparisk.queries._together import Floats, counts_pay
+from skparisk.queries._base import (
+    Differences,
+    Floats,
+    PairDifferences,
+    Query,
+    same_but_for,
+)
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
@@ -30,7 +35,7 @@ _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.
 MARGIN = 16.0
 # Records of databases that are.
-_LOOKED_AT = 2**12
+_LOOKED_AT = 2**11
 
 
 class SumQuery(Query):
@@ -39,6 +44,8 @@ class SumQuery(Query):
     Sampled databases and the private one are answered by the same two methods: only how
     often each row counts is another thing.
     """
+
+    is_unordered = True
 
     # Whether products of any two numbers of a row are summed.
     products = False
@@ -65,7 +72,7 @@ class SumQuery(Query):
     def __call__(self, X: Any, y: Any = None) -> Floats:
         shaped = self.shaped(X, y)
         total: Any = 0.0
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # that one overflows would be a release
             for start in range(0, max(n_rows(X), 1), _ROWS_AT_ONCE):
                 some = slice(start, min(start + _ROWS_AT_ONCE, n_rows(X)))
                 part = shaped.rows(take_rows(X, some), take_rows(y, some))
@@ -132,6 +139,32 @@ def _moved_by(box: Floats | None, n_records: int) -> LargestMove | None:
     return LargestMove(outputs, float(np.linalg.norm(outputs)))
 
 
+def counts_pay(n_rows: int, n_records: int) -> bool:
+    """Tell if sums over databases are best found from how often each row counts.
+
+    Counts of all rows are mostly zeros where the pool is much larger than a database:
+    one big matrix product then costs more than many small ones.
+    """
+    return n_rows <= 4 * n_records
+
+
+def how_far_off(
+    query: Query, pool: RecordPool, pairs: NeighborPairs, answers: Floats
+) -> Floats:
+    """Return by how much differences may be off, from some databases of a block.
+
+    That are answered a second time, as the private one is.
+    """
+    n_looked_at = int(np.clip(_LOOKED_AT // pairs.n_records, 1, 4))
+    off = np.zeros(answers.shape[1])
+    for number in range(min(n_looked_at, len(answers))):
+        own = query(*pool.take(pairs.one_of_members(number)))
+        with np.errstate(all="ignore"):
+            apart = np.nan_to_num(np.abs(answers[number] - own), posinf=0.0)
+        off = np.maximum(off, MARGIN * apart)
+    return off
+
+
 class PoolSums:
     """Answers of a sum query on the pairs of one pool."""
 
@@ -153,26 +186,10 @@ class PoolSums:
             values = first[pairs.database] - second
         if query.is_sum:
             return PairDifferences(values)
-        off = self._how_far_off(pairs, first)
+        off = how_far_off(query, self._pool, pairs, first)
         with np.errstate(all="ignore"):
             sizes = np.abs([first.max(0), first.min(0), second.max(0), second.min(0)])
-        outward = np.broadcast_to(off, values.shape)
-        values = values + np.copysign(outward, values)
-        return PairDifferences(values, 2 * outward, sizes=sizes.max(axis=0))
-
-    def _how_far_off(self, pairs: NeighborPairs, answers: Floats) -> Floats:
-        """Return by how much answers may be off.
-
-        Answers some databases of a block a second time, like the private one.
-        """
-        n_looked_at = int(np.clip(_LOOKED_AT // pairs.n_records, 1, 4))
-        off = np.zeros(answers.shape[1])
-        for number in range(min(n_looked_at, len(answers))):
-            own = self._query(*self._pool.take(pairs.one_of_members(number)))
-            with np.errstate(all="ignore"):
-                apart = np.nan_to_num(np.abs(answers[number] - own), posinf=0.0)
-            off = np.maximum(off, MARGIN * apart)
-        return off
+        return PairDifferences(values, off, sizes=sizes.max(axis=0))
 
     @cached_property
     def _whole(self) -> RowSums:

@@ -62,6 +62,10 @@ class UnitsQuery(Query):
         return self.query.is_smooth
 
     @property
+    def is_unordered(self) -> bool:
+        return self.query.is_unordered
+
+    @property
     def penalty(self) -> Any:
         """The penalty of the model."""
         return penalty_of(self.query)
@@ -98,8 +102,8 @@ class UnitsQuery(Query):
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         return self.query.output_weights(X, n_outputs)
 
-    def placed(self, X: Any, y: Any) -> Self:
-        return replace(self, query=self.query.placed(self._converted(X), y))
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
+        return replace(self, query=self.query.placed(self._converted(X), y, n_records))
 
     def forget_place(self) -> None:
         self.query.forget_place()
@@ -107,15 +111,14 @@ class UnitsQuery(Query):
     def resized(self, share: float) -> UnitsQuery:
         return replace(self, query=self.query.resized(share))
 
-    def preparing(self, pool: RecordPool, n_records: int) -> float:
-        return self.query.preparing(pool, n_records)
-
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if type(self.query).on_pool is Query.on_pool:  # a class of one's own
+            return self._plain_differences
         converted = RecordPool(self._converted(pool.X), pool.y)
         differences = self.query.on_pool(converted, n_records)
 
         def returned(pairs: NeighborPairs) -> PairDifferences:
-            found = differences(pairs.of_pool(converted))
+            found = differences(pairs)
             errors, sizes = (
                 None if each is None else self._returned(each)
                 for each in (found.errors, found.sizes)

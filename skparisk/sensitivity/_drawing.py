@@ -101,7 +101,9 @@ class Draw(PairSpec):
             database = sample_database(self.reference, self.n_drawn, root, self.form)
         if self.query.needs_y and database[1] is None:
             return self  # said where pairs are drawn
-        return dataclasses.replace(self, query=self.query.placed(*database))
+        return dataclasses.replace(
+            self, query=self.query.placed(*database, self.n_records)
+        )
 
     def pairs(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
         """Draw the pairs.

@@ -85,7 +85,7 @@ def fit_noise_shape(
         Answer on the first database minus answer on the second, finite. Not used for
         "isotropic". Pairs that calibrate the noise must not be among these.
 
-    errors : ndarray of shape (n_pairs, n_outputs), default=None
+    errors : ndarray of shape (n_outputs,), default=None
         The most that each difference may be off, by rounding. None: not at all.
 
     weights : ndarray of shape (n_outputs, n_outputs), default=None
@@ -223,7 +223,7 @@ def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Mome
     """
     answered = np.flatnonzero(pairs.answered)
     differences = pairs.differences[answered]
-    scales = root_mean_squares(differences, pairs.floor(answered))
+    scales = root_mean_squares(differences, pairs.floor)
     correlations, moves = None, scales > 0
     if len(differences) >= len(scales):
         correlations = np.eye(len(scales))

@@ -254,9 +254,6 @@ class _Task:
         self._schema, self._private = schema, private
         self.n_databases = spec.n_pairs // spec.n_neighbors
         self.size = block_size(spec.n_drawn)
-        # How a whole block is answered does not depend on their number.
-        few = self.n_databases < self.size
-        self._n_answers = spec.n_pairs + self.n_databases if few else math.inf
 
     def answer(self, first: int, last: int) -> Iterator[_Chunk]:
         """Yield answers on the databases first, ..., last - 1, in order.
@@ -301,8 +298,6 @@ class _Task:
                 f"The query {self._query} takes targets, but the reference has none "
                 "(y), or none that are numbers."
             )
-        if self._n_answers <= self._query.preparing(pool, self._n_records):
-            return self._query._plain_differences
         return self._query.on_pool(pool, self._n_records)
 
 
@@ -379,15 +374,14 @@ def _join(
         )
     n_outputs, last = max(widths, default=0), 0
     differences = np.full((sum(len(part.values) for part in parts), n_outputs), np.inf)
-    errors, sizes = np.zeros_like(differences), np.zeros(n_outputs)
+    errors, sizes = np.zeros(n_outputs), np.zeros(n_outputs)
     for part in parts:
         first, last = last, last + len(part.values)
         if part.values.size:
             differences[first:last] = part.values
-            errors[first:last] = 0.0 if part.errors is None else part.errors
+            np.maximum(errors, 0.0 if part.errors is None else part.errors, out=errors)
             np.maximum(sizes, 0.0 if part.sizes is None else part.sizes, out=sizes)
     lost = np.isinf(differences).any(axis=1)
-    errors[lost] = 0.0
     failure = next((part.failure for part in parts if part.failure is not None), None)
     if lost.any():
         failure = failure or _NAN
@@ -402,7 +396,7 @@ def _join(
         )
     return SampledPairs(
         differences,
-        errors if any(part.errors is not None for part in parts) else None,
+        errors if errors.any() else None,
         query.rounding(sizes),
         failure,
         assumptions=frozenset(),

@@ -92,11 +92,6 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         return self._kept_pairs().differences
 
     @property
-    def difference_errors_(self) -> NDArray[np.float64] | None:
-        """The most that these may be off by rounding."""
-        return self._kept_pairs().errors
-
-    @property
     def sensitivities_(self) -> NDArray[np.float64]:
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
         pairs = self._kept_pairs()

@@ -320,10 +320,6 @@ default="auto"
         where one of them had no answer. Missing, as `sensitivities_`, where the
         reference was private.
 
-    difference_errors_ : ndarray of shape (n_pairs, n_outputs) or None
-        The most that these may be off by rounding, where the query answers many pairs
-        together; the noise pays for it.
-
     sensitivities_ : ndarray of shape (n_calibrating,)
         Their l1, l2 or sup norms, in the coordinates of the shape of the noise,
         without the pairs that the shape is taken from.

@@ -281,7 +281,7 @@ def _learn_shape(pairs: SampledPairs, terms: Terms) -> NoiseShape:
     answered = np.flatnonzero(pairs.answered)
     if answered.size < 2:  # more are missing than a risk allows, if that is not near 1
         return NoiseShape(np.ones(pairs.n_outputs))
-    differences, floor = pairs.differences[answered], pairs.floor(answered)
+    differences, floor = pairs.differences[answered], pairs.floor
     name = str(terms.shape)
     if name == "auto":
         name = _cheapest(terms, differences, pairs)

@@ -34,6 +34,7 @@ from skparisk.core.exact import noise_source
 from skparisk.core.release import Plan, release
 from skparisk.core.sealed import is_frame, seal
 from skparisk.ledger import OPEN
+from skparisk.queries._base import Floats
 from skparisk.queries._cells import (
     WEIGHT_BITS,
     Bins,
@@ -42,7 +43,6 @@ from skparisk.queries._cells import (
     Kinds,
     half_of,
 )
-from skparisk.queries._together import Floats
 from skparisk.reference import SchemaReference
 from skparisk.reference._columns import Categories, Column, Interval
 from skparisk.reference._synthesis import nearest_counts

@@ -15,6 +15,7 @@ from sklearn.preprocessing import Binarizer, OneHotEncoder
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.sealed import Records, is_frame
+from skparisk.queries._base import Floats
 from skparisk.queries._class_sums import (
     ClassCells,
     ClassSumsQuery,
@@ -23,7 +24,6 @@ from skparisk.queries._class_sums import (
 )
 from skparisk.queries._row_wise import transform_each
 from skparisk.queries._state import Numbers
-from skparisk.queries._together import Floats
 from skparisk.reference._records import frame_like
 from skparisk.wrappers._from_sums import SumsTemplate, find_kind
 from skparisk.wrappers._public_records import PublicRecords

@@ -1,0 +1,180 @@
+"""Queries that answer many databases at once, each a vector of weights of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, Floats, PairDifferences, Query
+from skparisk.queries._labels import label_codes, missing_class, split_offsets
+from skparisk.queries._sums import counts_pay, how_far_off
+from skparisk.reference._base import RecordPool
+from skparisk.reference._mapped import loaded
+from skparisk.reference._records import n_rows
+from skparisk.reference._rows import count_rows
+
+Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
+
+# Weights, or numbers of systems, that are answered together.
+_AT_ONCE = 2**16
+_NOT_CONVERGED = (
+    "the solver did not converge: bring features to similar scales, or take a "
+    "stronger penalty"
+)
+
+
+class WeightedQuery(Query):
+    """A function of how often each row of a pool is in a database.
+
+    Sampled databases and the private one, where each row is there once, are answered by
+    the same method.
+    """
+
+    classes: tuple[float, ...]  # of labels; the targets may have offsets beside them
+
+    is_repeatable = is_unordered = True
+
+    def answering(self, X: Any, y: Any) -> Answers:
+        """Return what answers databases of rows of a pool.
+
+        A function of weights, (m, n_rows), that returns (m, n_outputs), NaN where a
+        database has no answer; and what is near to these, which may be given for
+        databases that differ in a record: its `take` returns that of some of them. No
+        answer depends on that, on other databases, or on rows of weight 0, but for
+        rounding.
+        """
+        raise NotImplementedError
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        answers, _ = self.answering(X, y)(np.ones((1, n_rows(X))), None)
+        return answers[0]
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if pool.y is None:
+            raise ValueError("The query needs labels, but the reference has none (y).")
+        return PoolWeights(self, pool)
+
+
+class PoolWeights:
+    """Answers of a query on the pairs of one pool."""
+
+    def __init__(self, query: WeightedQuery, pool: RecordPool) -> None:
+        self._query, self._pool = query, pool
+
+    def __call__(self, pairs: NeighborPairs) -> PairDifferences:
+        query = self._query
+        whole = counts_pay(self._pool.n_rows, pairs.n_records)
+        parts = self._counted(pairs) if whole else self._alone(pairs)
+        first: list[Floats] = []
+        second: list[Floats] = []
+        failure = None
+        for rows, weights, neighbors in parts:
+            for answers, some in zip(
+                (first, second), rows.answer_pairs(weights, neighbors), strict=True
+            ):
+                answers.append(some)
+            failure = failure or rows.failure
+        databases, others = np.concatenate(first), np.concatenate(second)
+        values = databases[pairs.database] - others
+        off = how_far_off(query, self._pool, pairs, databases)
+        answered = np.isfinite(values).all(axis=1, keepdims=True)
+        values = np.where(answered, values, np.inf)
+        sizes = np.maximum(np.abs(databases[pairs.database]), np.abs(others))
+        largest = sizes.max(axis=0, where=answered, initial=0.0)
+        return PairDifferences(values, off, largest, failure)
+
+    @cached_property
+    def _whole(self) -> _Rows:
+        return _Rows(self._query, loaded(self._pool.X), loaded(self._pool.y))
+
+    def _counted(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
+        """Yield databases, and then their neighbors, as weights of the whole pool."""
+        removed, added = pairs.swaps
+        n_rows, r = self._pool.n_rows, pairs.n_neighbors
+        # A database has a weight for each row, and a system of as many numbers squared.
+        unknowns = self._pool.X.shape[1] * len(self._query.classes)
+        step = max(8 // r, 1, _AT_ONCE // (r * max(n_rows, unknowns**2)))
+        for start in range(0, pairs.n_databases, step):
+            some = slice(start, start + step)
+            joined = None if added is None else added[some]
+            shared = pairs.shared_counts[some]
+            yield self._whole, *_with_neighbors(shared, removed[some], joined)
+
+    def _alone(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
+        """Yield each database and its neighbors, as weights of their own rows."""
+        n, r = pairs.n_records, pairs.n_neighbors
+        _, added = pairs.swaps
+        for number, members in enumerate(pairs.members):
+            every = members if added is None else np.append(members, added[number])
+            rows, places = np.unique(every, return_inverse=True)
+            shared = count_rows(places[None, : n - r], len(rows))
+            left = places[None, n - r : n]
+            joined = None if added is None else places[None, n:]
+            own = _Rows(self._query, *self._pool.take(rows))
+            yield own, *_with_neighbors(shared, left, joined)
+
+
+class _Rows:
+    """Rows of a pool, and answers on sampled databases of these."""
+
+    def __init__(self, query: WeightedQuery, X: Any, y: Any) -> None:
+        labels, _ = split_offsets(y, query.classes)
+        codes = label_codes(labels, query.classes)
+        self._classes, self._answers = query.classes, query.answering(X, y)
+        self._of_class = 1.0 * (codes[:, None] == np.arange(len(query.classes)))
+        self.failure: str | None = None  # why a database has no answer
+
+    def answer_pairs(self, weights: Floats, others: Floats) -> tuple[Floats, Floats]:
+        """Return answers on databases, and on the r neighbors of each of them.
+
+        NaN where there is none, and for neighbors of such.
+        """
+        whole, r = self._have_all(weights), len(others) // len(weights)
+        found, near = self._answers(_some(weights, whole), None)
+        also = np.repeat(whole, r) & self._have_all(others)
+        # Each neighbor begins where its database ended.
+        places = np.repeat(np.cumsum(whole) - 1, r)[also]
+        near = near if r == 1 and also.all() else near.take(places)
+        moved, _ = self._answers(_some(others, also), near)
+        if self.failure is None and not np.isfinite(moved).all():
+            self.failure = _NOT_CONVERGED
+        return _at(whole, found), _at(also, moved)
+
+    def _have_all(self, weights: Floats) -> NDArray[np.bool_]:
+        """Tell which databases have records of all classes."""
+        counts = weights @ self._of_class
+        if not counts.all():
+            lacking = counts[~counts.all(axis=1)][0]
+            self.failure = missing_class(lacking, self._classes, int(lacking.sum()))
+        return np.asarray(counts.all(axis=1))
+
+
+def _some(weights: Floats, which: NDArray[np.bool_]) -> Floats:
+    return weights if which.all() else weights[which]
+
+
+def _at(which: NDArray[np.bool_], answers: Floats) -> Floats:
+    """Return answers of these databases, and NaN for others."""
+    every = np.full((len(which), answers.shape[1]), np.nan)
+    every[which] = answers
+    return every
+
+
+def _with_neighbors(
+    shared: Floats, removed: NDArray[np.intp], added: NDArray[np.intp] | None
+) -> tuple[Floats, Floats]:
+    """Return weights of databases, and those of the r neighbors of each."""
+    (m, r), lines = removed.shape, np.arange(len(shared))
+    first = shared.copy()
+    np.add.at(first, (lines[:, None], removed), 1.0)
+    others = np.repeat(first, r, axis=0)
+    each = np.arange(m * r)
+    others[each, removed.ravel()] -= 1.0
+    if added is not None:
+        others[each, added.ravel()] += 1.0
+    return first, others
