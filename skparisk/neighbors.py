@@ -116,10 +116,15 @@ class NeighborPairs:
         members[:, -self.n_neighbors :] = self._left
         return members
 
-    def one_of_members(self, number: int) -> NDArray[Any]:
-        """Return one line of `members`, without the others."""
+    def rows_of(self, pair: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the records of both databases of a pair, in any order."""
+        number, place = divmod(pair, self.n_neighbors)
         shared = listed(self._shared[number : number + 1])[0]
-        return np.concatenate([shared, self._left[number]])
+        others = np.delete(self._left[number], place)
+        if self.replacement is not None:
+            others = np.append(others, self.replacement[pair])
+        left = self._left[number]
+        return np.concatenate([shared, left]), np.concatenate([shared, others])
 
     @property
     def shared_counts(self) -> NDArray[np.float64]:

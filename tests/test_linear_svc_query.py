@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margins import duality_gap, signed
+from query_pairs import plain_differences
 from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
@@ -459,3 +460,35 @@ def test_numbers_of_any_type_are_the_same_records():
     np.testing.assert_array_equal(query(X.astype(object), y), query(X, y))
     whole = np.rint(10 * X)
     np.testing.assert_array_equal(query(whole.astype(int), y), query(whole, y))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_that_follow_other_paths_than_private_records_are_paid_for(seed):
+    """Where the penalty is lost beside squares of the records."""
+    rng = np.random.default_rng(seed)
+    X = 1e4 * (rng.random((200, 40)) < 0.05)
+    scores = X @ rng.normal(size=40) / 1e4 + 0.5 * rng.normal(size=200)
+    table = TableReference(X, scores > np.median(scores))
+    pairs = pairs_from(table, 100, "replace-one")
+    query = LinearSVCQuery((0, 1), C=100.0)
+    found = query.on_pool(pairs.pool, 100)(pairs)
+    off = np.abs(found.values - plain_differences(query, pairs))
+    off = off[np.isfinite(off).all(axis=1)]
+    assert (off.sum(axis=1) <= found.errors.sum()).all()
+    assert off.any()
+
+
+def test_databases_that_all_lack_a_class_are_not_answered():
+    X, _ = classification(60, 3)
+    table = TableReference(X, np.arange(60) == 0)
+    pairs = pairs_from(table, 5, "replace-one")
+    for loss in LOSSES:
+        found = LinearSVCQuery((0, 1), loss=loss).on_pool(pairs.pool, 5)(pairs)
+        lacks = ~(pairs.members == 0).any(axis=1)[pairs.database]
+        assert np.isinf(found.values[lacks]).all()
+        assert lacks.sum() > 1
+
+
+def test_descent_may_depend_on_the_order_of_records():
+    assert LinearSVCQuery((0, 1)).is_unordered
+    assert not LinearSVCQuery((0, 1), loss="hinge").is_unordered

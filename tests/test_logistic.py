@@ -418,20 +418,39 @@ def test_what_does_not_converge_is_not_answered(n_rows, monkeypatch):
 
 
 @each_relation
+@pytest.mark.parametrize(("C", "unit"), [(1e4, 1.0), (1.0, 1e8)])
 @pytest.mark.parametrize("n_rare", [8, 50])
-def test_features_that_a_single_record_tells_of_move_as_far(n_rare, relation):
+def test_features_that_a_single_record_tells_of_move_as_far(n_rare, C, unit, relation):
     """No score moves with such a coefficient once that record is gone."""
     rng, n = np.random.default_rng(4), 4 * n_rare
     category = rng.integers(n_rare // 4, size=n + 20)
     category[:n_rare] = n_rare + np.arange(n_rare)
-    X = 1.0 * (category[:, None] == np.unique(category))
+    known = np.unique(category)
+    units = np.where(known < n_rare, 1.0, unit)
+    X = units * (category[:, None] == known)
     y = 2.0 * rng.integers(2, size=len(X))
-    query = make_query(2, C=1e4, fit_intercept=False)
+    query = make_query(2, C=C, fit_intercept=False)
     pairs = pairs_from(X, y, n_records=n, relation=relation, size=16)
     assert (pairs.removed < n_rare).sum() >= 2
     found, plain = query.differences(pairs), plain_differences(query, pairs)
-    assert abs(found - plain).max() < 1e-10
-    assert abs(plain).max() > 7
+    assert (abs(found - plain) * units).max() < 1e-9
+    assert (abs(plain) * units).max() > 7
+
+
+@each_relation
+def test_what_rounding_hides_is_not_answered(relation):
+    """Two columns that a single record tells apart, and next to no penalty."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), 2.0 * rng.integers(2, size=60)
+    X[:, 1] = X[:, 0]
+    X[0, 1] += 1.0
+    pairs = pairs_from(X, y, n_records=30, relation=relation, size=60)
+    told = make_query(2, C=1e3).on_pool(pairs.pool, 30)(pairs)
+    assert np.isfinite(told.values).all()
+    hidden = make_query(2, C=1e16).on_pool(pairs.pool, 30)(pairs)
+    without = ~(pairs.members == 0).any(axis=1)[pairs.database]
+    assert np.isinf(hidden.values[without]).all()
+    assert without.any()
 
 
 # Controls: what is wrong is noticed
@@ -443,7 +462,8 @@ def test_what_differs_from_the_private_answer_is_paid_for(monkeypatch):
     off = lambda self, X, y: answer(self, X, y) * (1 + 1e-7)  # noqa: E731
     monkeypatch.setattr(LogisticRegressionQuery, "__call__", off)
     errors = make_query(2).on_pool(pairs.pool, 200)(pairs).errors
-    answers = [make_query(2)(*pairs.first(pair)) for pair in range(4)]
+    both = [each for pair in range(4) for each in pairs.databases(pair)]
+    answers = [make_query(2)(*database) for database in both]
     expected = 16e-7 * np.abs(answers).max(axis=0)
     np.testing.assert_allclose(errors, expected, rtol=1e-4)
     with pytest.raises(AssertionError):

@@ -95,6 +95,11 @@ class LinearSVCQuery(WeightedQuery):
         return self.loss == "squared_hinge"
 
     @property
+    def is_unordered(self) -> bool:  # type: ignore[override]
+        """Whether no answer depends on the order: one by descent may."""
+        return self.is_smooth
+
+    @property
     def n_problems(self) -> int:
         """One for two classes, else one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
@@ -130,9 +135,10 @@ class LinearSVCQuery(WeightedQuery):
 
     def _released(self, solutions: Floats) -> Floats:
         """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
+        m, k, q = solutions.shape
         if not self.fit_intercept:
-            return solutions.reshape(len(solutions), -1)
-        coefs = solutions[:, :, :-1].reshape(len(solutions), -1)
+            return solutions.reshape(m, k * q)
+        coefs = solutions[:, :, :-1].reshape(m, k * (q - 1))
         return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
 
     def resized(self, share: float) -> LinearSVCQuery:

@@ -21,12 +21,15 @@ LAST, _SAME, _SMALL = 2.0**-34, 2.0**-6, 2.0**-20
 # Records that go must leave one of so many parts of curvature in any direction, as it
 # was taken where scores were a little different.
 _GONE = 2.0**4
+# Halves of a step that are tried before as little of it as is sure to lead on.
+_MOST_HALVES = 20
 # Scores of a record that are far from what any are where all begin.
 _FAR = 2.0**10
 # Rows of systems that are inverted together.
 _SMALL_SYSTEM = 24
-# Of the diagonal, so that no system is singular.
-_REGULAR = 2.0**-48
+# Of the diagonal, so that no system is singular; and the largest number of an inverse
+# that is not mostly that.
+_REGULAR, _HIDDEN = 2.0**-48, 2.0**44
 
 
 class Minimum(NamedTuple):
@@ -181,7 +184,8 @@ class LogLoss:
             # last step was of the one before it.
             falls = size / np.maximum(way.last, 1e-300)
             left = size * np.minimum(np.maximum(2 * way.since, falls), 1.0)
-            done = (left * way.n_records < LAST) | ((size < _SMALL) & (falls > 0.5))
+            rounds = (size < _SMALL) & (falls > 0.5) & (way.since <= _SAME)
+            done = (left * way.n_records < LAST) | rounds
             # Of other curvature no step is the last one: where no record tells of a
             # feature, it may be as wrong as it likes.
             done &= way.own & way.going & (number > 0)
@@ -303,7 +307,8 @@ class LogLoss:
         both = x[:, None] @ moved.reshape(m, k, x.shape[2], 2 * k)
         whole = np.eye(2 * k) + changed @ both.reshape(m, 2 * k, 2 * k)
         back = _inverted(whole)
-        sure &= np.abs(back).max(axis=(1, 2)) < _GONE
+        gone = np.abs(back).max(axis=(1, 2))
+        sure &= (gone < _GONE) & (gone * near.since < 0.25)
         moved = moved @ (back @ changed) @ moved.swapaxes(1, 2)
         return inverse - moved, slope, sure
 
@@ -321,13 +326,15 @@ class LogLoss:
         Tran-Dinh 2019, for nu = 2).
         """
         value, lengths = self._value(weights, *at), np.ones(len(weights))
-        while (again := lengths * move > 1).any():
+        for number in range(_MOST_HALVES + 1):
             t = lengths[:, None, None]
             there = (a - t * step for a, step in zip(at, steps, strict=True))
-            again &= ~(self._value(weights, *there) < value)
+            again = (lengths * move > 1) & ~(self._value(weights, *there) < value)
             if not again.any():
                 break
-            lengths[again] /= 2
+            lengths[again] = (
+                1 / move[again] if number == _MOST_HALVES else t[again, 0, 0] / 2
+            )
         return lengths
 
     def _value(self, weights: Floats, theta: Floats, scores: Floats) -> Floats:
@@ -436,20 +443,25 @@ def _inverted(matrices: Floats) -> Floats:
 
 
 def _inverse(systems: Floats) -> Floats:
-    """Invert positive systems, in units in which their diagonals are 1."""
+    """Invert positive systems, in units in which their diagonals are 1.
+
+    NaN for one that is singular but for rounding: what it hides is not known.
+    """
     each = np.arange(systems.shape[1])
     scales = np.sqrt(systems[:, each, each])
-    scales = 1 / np.where(scales > 0, scales, 1.0)
+    told = scales > 0
+    scales = 1 / np.where(told, scales, 1.0)
     both = scales[:, :, None] * scales[:, None]
     systems *= both
     systems[:, each, each] += _REGULAR
-    if len(each) <= _SMALL_SYSTEM:
-        inverses = _inverted(systems)
-        if np.isfinite(inverses).all():
-            return inverses * both
-    for number, system in enumerate(systems):  # all together take far longer
-        factor, failed = dpotrf(system, lower=1)
-        lower = np.full_like(system, np.nan) if failed else dpotri(factor, lower=1)[0]
-        lower = np.tril(lower)
-        systems[number] = lower + np.tril(lower, -1).T
-    return systems * both
+    inverses = _inverted(systems) if len(each) <= _SMALL_SYSTEM else None
+    if inverses is None or not np.isfinite(inverses).all():
+        inverses = np.full_like(systems, np.nan)
+        for number, system in enumerate(systems):  # all together take far longer
+            factor, failed = dpotrf(system, lower=1)
+            if not failed:
+                lower = np.tril(dpotri(factor, lower=1)[0])
+                inverses[number] = lower + np.tril(lower, -1).T
+    largest = (inverses[:, each, each] * told).max(axis=1, initial=0.0)
+    inverses[largest > _HIDDEN] = np.nan
+    return inverses * both

@@ -149,19 +149,25 @@ def counts_pay(n_rows: int, n_records: int) -> bool:
 
 
 def how_far_off(
-    query: Query, pool: RecordPool, pairs: NeighborPairs, answers: Floats
+    query: Query, pool: RecordPool, pairs: NeighborPairs, first: Floats, second: Floats
 ) -> Floats:
-    """Return by how much differences may be off, from some databases of a block.
+    """Return by how much differences may be off, from some pairs of a block.
 
-    That are answered a second time, as the private one is.
+    Of which both databases, with answers (m, n_outputs) and (n_pairs, n_outputs), are
+    answered a second time, as the private one is: infinite if that has no answer.
     """
     n_looked_at = int(np.clip(_LOOKED_AT // pairs.n_records, 1, 4))
-    off = np.zeros(answers.shape[1])
-    for number in range(min(n_looked_at, len(answers))):
-        own = query(*pool.take(pairs.one_of_members(number)))
-        with np.errstate(all="ignore"):
-            apart = np.nan_to_num(np.abs(answers[number] - own), posinf=0.0)
-        off = np.maximum(off, MARGIN * apart)
+    off = np.zeros(first.shape[1])
+    for number in range(min(n_looked_at, len(first))):
+        pair = number * pairs.n_neighbors
+        for answer, rows in zip(
+            (first[number], second[pair]), pairs.rows_of(pair), strict=True
+        ):
+            if np.isfinite(answer).all():
+                with np.errstate(all="ignore"):
+                    apart = np.abs(answer - query(*pool.take(rows)))
+                apart[np.isnan(apart)] = np.inf
+                off = np.maximum(off, MARGIN * apart)
     return off
 
 
@@ -186,7 +192,7 @@ class PoolSums:
             values = first[pairs.database] - second
         if query.is_sum:
             return PairDifferences(values)
-        off = how_far_off(query, self._pool, pairs, first)
+        off = how_far_off(query, self._pool, pairs, first, second)
         with np.errstate(all="ignore"):
             sizes = np.abs([first.max(0), first.min(0), second.max(0), second.min(0)])
         return PairDifferences(values, off, sizes=sizes.max(axis=0))

@@ -81,7 +81,7 @@ class PoolWeights:
             failure = failure or rows.failure
         databases, others = np.concatenate(first), np.concatenate(second)
         values = databases[pairs.database] - others
-        off = how_far_off(query, self._pool, pairs, databases)
+        off = how_far_off(query, self._pool, pairs, databases, others)
         answered = np.isfinite(values).all(axis=1, keepdims=True)
         values = np.where(answered, values, np.inf)
         sizes = np.maximum(np.abs(databases[pairs.database]), np.abs(others))
