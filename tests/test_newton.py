@@ -258,6 +258,14 @@ def test_a_system_without_an_inverse_holds_no_other_up(small):
     assert np.isnan(found[2]).all()  # what rounding hides is not known
 
 
+def test_what_has_no_inverse_is_no_number(monkeypatch):
+    assert np.isnan(_newton._inverted(np.zeros((2, 3, 3)))).all()
+    monkeypatch.setattr(_newton, "_SMALL_SYSTEM", 0)
+    found = _inverse(np.array([[[1.0, 2.0], [2.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]]))
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1], [[0.25, 0], [0, 1]], rtol=1e-12)
+
+
 def test_large_systems_lead_where_small_ones_do(monkeypatch):
     problem, weights = make_problem(3), make_weights(3, 30)
     together = problem.loss().minimize(weights).theta
