@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from skparisk.core.sealed import take_rows
 from skparisk.reference import CallableReference
-from skparisk.reference._records import take_rows
 
 
 def drawn_from(X: Any, y: Any, *, replace: bool) -> CallableReference:

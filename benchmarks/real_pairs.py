@@ -47,11 +47,11 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
+from skparisk.core.sealed import take_rows
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import Reference, TableReference
-from skparisk.reference._records import take_rows
 from skparisk.sensitivity import sample_differences
 
 GAMMAS = (0.05, 0.2)

@@ -12,10 +12,10 @@ from sklearn.frozen import FrozenEstimator
 
 from skparisk.core.checks import PrivacyLeakWarning, warn_caller
 from skparisk.core.release import silenced
-from skparisk.core.sealed import copy_records
+from skparisk.core.sealed import copy_records, take_rows
 from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.queries._state import find_places
-from skparisk.reference._records import n_rows, take_rows
+from skparisk.reference._records import n_rows
 
 # Sums in another order, or of numbers that were rounded to 32 bits, differ by less.
 _SAME = 1e-5

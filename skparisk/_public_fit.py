@@ -17,10 +17,11 @@ from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import IncompatibleError, warn_caller
 from skparisk.core.release import unseen
+from skparisk.core.sealed import take_rows
 from skparisk.exceptions import UtilityWarning
 from skparisk.queries import Query
 from skparisk.reference._comparison import ReferenceComparison
-from skparisk.reference._records import n_rows, take_rows
+from skparisk.reference._records import n_rows
 from skparisk.sensitivity import SensitivitySampler
 
 Floats = NDArray[np.float64]

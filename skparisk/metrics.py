@@ -25,10 +25,11 @@ from skparisk.core.sealed import (
     is_missing,
     numbers,
     seal,
+    take_rows,
 )
 from skparisk.ledger import OPEN
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.reference._records import as_records, n_rows, take_rows
+from skparisk.reference._records import as_records, n_rows
 
 __all__ = ["PrivateScore", "private_score"]
 

@@ -18,7 +18,7 @@ from guises import (
 )
 from scipy import sparse
 
-from skparisk.core.sealed import copy_records
+from skparisk.core.sealed import copy_records, take_rows
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     TableReference,
@@ -30,7 +30,6 @@ from skparisk.reference._records import (
     as_targets,
     is_numbers,
     n_rows,
-    take_rows,
 )
 
 

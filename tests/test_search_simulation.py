@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skparisk import PrivateKernelDensity, PrivateRidge, SensitivitySampler
+from skparisk.core.sealed import take_rows
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
 from skparisk.model_selection._candidates import as_indexable
 from skparisk.reference import TableReference
-from skparisk.reference._records import take_rows
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from skparisk import (
 from skparisk._private_data import validate_private_records, validate_records
 from skparisk._training_data import reference_table
 from skparisk.core.release import answered
+from skparisk.core.sealed import take_rows
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
@@ -33,12 +34,7 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._records import (
-    Schema,
-    as_records,
-    n_rows,
-    take_rows,
-)
+from skparisk.reference._records import Schema, as_records, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import sample_differences
 

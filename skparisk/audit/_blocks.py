@@ -17,10 +17,10 @@ from skparisk.core.laws import Law, as_law
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.core.release import unseen
+from skparisk.core.sealed import take_rows
 from skparisk.neighbors import Database, known_pairs
 from skparisk.queries import Query
 from skparisk.reference._base import RecordPool
-from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
 Block = tuple[Database, np.random.SeedSequence]

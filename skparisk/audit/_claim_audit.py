@@ -29,9 +29,10 @@ from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pa
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate
 from skparisk.core.pairs import SampledPairs
+from skparisk.core.sealed import take_rows
 from skparisk.neighbors import known_pairs
 from skparisk.reference._base import RecordPool
-from skparisk.reference._records import as_records, as_targets, n_rows, take_rows
+from skparisk.reference._records import as_records, as_targets, n_rows
 
 _BLOCK = 64
 

@@ -46,7 +46,7 @@ from skparisk.core.calibrate import Noise
 from skparisk.core.checks import warn_if_seeded
 from skparisk.core.claim import Certificate, Leak
 from skparisk.core.exact import ByteSource, noise_source, random_order
-from skparisk.core.sealed import Sealed, copy_records, open_sealed
+from skparisk.core.sealed import Sealed, copy_records, open_sealed, take_rows
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -227,6 +227,18 @@ class Plan:
     n_outputs: int | None = None
 
 
+def _secret_order(
+    plan: Plan, n_records: int, noise_random_state: Any
+) -> NDArray[np.intp] | None:
+    """Draw an order for private records; None keeps theirs.
+
+    At an infinite epsilon nothing is hidden, and results equal scikit-learn's.
+    """
+    if getattr(plan.query, "is_unordered", False) or plan.at_most.epsilon == math.inf:
+        return None
+    return random_order(n_records, noise_source(noise_random_state))
+
+
 @forgetting
 def release(
     plan: Plan,
@@ -241,8 +253,8 @@ def release(
     The order: room in the ledger, answer, charge, noise. Nothing of the answer is kept,
     also when it fails. That there is none is charged as well.
 
-    Records are in a secret random order, as sampled ones are in a random one, unless
-    the query says that it does not look at that (`is_unordered`): people sort tables.
+    The query gets the records in a secret random order, like sampled ones, unless it
+    declares that the order does not matter (`is_unordered`): people sort their tables.
     """
     warn_if_seeded(noise_random_state)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
@@ -250,13 +262,7 @@ def release(
     try:
         answer = X
         if plan.query is not None:
-            order = None
-            # Without noise there is no secret, but what is expected of an estimator.
-            looks = not getattr(plan.query, "is_unordered", False)
-            if looks and plan.at_most.epsilon < math.inf:
-                order = random_order(
-                    private.n_records, noise_source(noise_random_state)
-                )
+            order = _secret_order(plan, private.n_records, noise_random_state)
             answer = answered(plan.query, X, y, plan.n_outputs, order)
     except ValueError:
         # All see that there is none: a release, which sampled pairs count in the risk.
@@ -324,7 +330,10 @@ def answered(
     that there is no answer is said in the same words whatever the reason. The query
     works on copies, so that it cannot change what it is asked about, nor keep it.
     """
-    X, y = copy_records(X, order), copy_records(y, order)
+    X, y = (
+        copy_records(part) if order is None else take_rows(part, order)
+        for part in (X, y)
+    )
     name, asked = str(query), copy.deepcopy(query)
     answer = None
     # That it failed is said below, outside, so that the error does not come along.

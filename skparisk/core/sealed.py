@@ -618,17 +618,20 @@ def open_sealed(private: Sealed) -> tuple[Records, Any]:
     return private._sealed
 
 
-def copy_records(records: Records, order: NDArray[np.intp] | None = None) -> Records:
-    """Return records that may be worked on in place, or None if there are none.
-
-    In another order, if one is given.
-    """
+def take_rows(records: Records, rows: Any) -> Records:
+    """Return some records, or targets, by number; None if there are none."""
     if records is None:
         return None
-    if order is not None:
-        if not is_pandas(records):
-            return records[order]
-        return records.iloc[order].reset_index(drop=True)
+    if not hasattr(records, "iloc"):
+        return records[rows]
+    # The index is no part of a record, and would have one row several times.
+    return records.iloc[rows].reset_index(drop=True)
+
+
+def copy_records(records: Records) -> Records:
+    """Return records that may be worked on in place, or None if there are none."""
+    if records is None:
+        return None
     if is_pandas(records):
         return records.copy().reset_index(drop=True)
     return records.copy() if hasattr(records, "copy") else records.clone()

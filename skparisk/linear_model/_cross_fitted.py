@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skparisk._public_fit import PublicFit
+from skparisk.core.sealed import take_rows
 from skparisk.queries._base import Floats
 from skparisk.queries._correction import Corrected, linear_scores, targets_left
 from skparisk.queries._labels import label_codes
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference import TableReference
-from skparisk.reference._records import take_rows
 
 _N_FOLDS = 10
 

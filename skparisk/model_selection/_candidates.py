@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-from skparisk.reference._records import take_rows
+from skparisk.core.sealed import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
 _SEEDED = ("random_state", "noise_random_state")

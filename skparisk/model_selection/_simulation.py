@@ -18,6 +18,7 @@ from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
 from skparisk._simulated import simulated
 from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
+from skparisk.core.sealed import take_rows
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import (
     Records,
@@ -25,7 +26,6 @@ from skparisk.model_selection._candidates import (
     fit_estimator,
     with_seeds,
 )
-from skparisk.reference._records import take_rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 

@@ -251,9 +251,12 @@ class Query:
     @property
     def says_differences(self) -> bool:
         """Whether it says itself how its answers differ, or how far they can move."""
-        own = type(self)
-        answered = own.on_pool is Query.on_pool
-        return not (answered and own.largest_move is Query.largest_move)
+        return not (self.is_plain and type(self).largest_move is Query.largest_move)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its pairs are answered one by one, each database by itself."""
+        return type(self).on_pool is Query.on_pool
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.

@@ -201,8 +201,8 @@ def solved_logistic_bound(
     # gradient is long: pay for the rounding of both gradients.
     largest = min(2 * total, math.sqrt(2 * C * n_records * math.log(n_classes)))
     gradient = total * (1 + x_norm * largest) + largest
-    # Scores still move by LAST / n_records where Newton's method stops. What is left is
-    # at most as long as the gradient there, of which each record makes a part.
+    # Newton's method stops once scores move by less than LAST / n_records. The distance
+    # left is at most the length of the gradient, to which each record adds its share.
     left = 2 * LAST * C * x_norm
     return bound + 2 * n_outputs * gradient * 2.0**-50 + left
 

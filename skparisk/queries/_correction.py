@@ -80,7 +80,7 @@ class CorrectionQuery(Query):
         return replace(self, query=self.query.resized(share))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if type(self.query).on_pool is Query.on_pool:  # a class of one's own
+        if self.query.is_plain:  # a class of one's own
             return self._plain_differences
         X, y = loaded(pool.X), loaded(pool.y)
         left = RecordPool(X, None if y is None else self.left(X, y))

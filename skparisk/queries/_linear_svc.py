@@ -95,7 +95,7 @@ class LinearSVCQuery(WeightedQuery):
         return self.loss == "squared_hinge"
 
     @property
-    def is_unordered(self) -> bool:  # type: ignore[override]
+    def is_unordered(self) -> bool:
         """Whether no answer depends on the order: one by descent may."""
         return self.is_smooth
 
@@ -198,7 +198,7 @@ class Solutions(NamedTuple):
     found: Floats  # (m, n_problems, q)
 
     def take(self, which: Any) -> Solutions:
-        """Return those of some."""
+        """Select databases."""
         return Solutions(self.found[which])
 
 

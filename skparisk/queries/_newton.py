@@ -14,9 +14,9 @@ from skparisk.core.weights import RowSums, symmetric
 from skparisk.queries._base import Floats
 
 _MOST_STEPS = 1000  # a far record that is nearly not penalized takes 700
-# What scores move by at most: with less left, over the number of records, a step is the
-# last one; curvature is what it was where they have moved by less since; a step that is
-# small, and not half of the last one, is rounding.
+# Limits on how far scores move. LAST: Newton's method stops once the distance left is
+# below LAST / n_records. _SAME: up to here, old curvature is good enough. _SMALL: below
+# it, a step that is not half of the one before is rounding.
 LAST, _SAME, _SMALL = 2.0**-34, 2.0**-6, 2.0**-20
 # Records that go must leave one of so many parts of curvature in any direction, as it
 # was taken where scores were a little different.
@@ -33,7 +33,7 @@ _REGULAR, _HIDDEN = 2.0**-48, 2.0**44
 
 
 class Minimum(NamedTuple):
-    """Minimizers of m databases, and what is known there."""
+    """Minimizers of m databases, with the curvature there."""
 
     theta: Floats  # (m, n_logits, q); NaN where it was not found
     inverse: Floats  # (m, n_logits q, n_logits q): of second derivatives
@@ -48,12 +48,12 @@ class Minimum(NamedTuple):
         return cls(theta, inverse, np.full(m, np.nan), weights)
 
     def keep(self, which: NDArray[np.intp], *parts: Floats) -> None:
-        """Put in what was found for some."""
+        """Store the results of some databases."""
         for own, part in zip(self, parts, strict=False):
             own[which] = part
 
     def take(self, which: Any) -> Minimum:
-        """Return those of some databases."""
+        """Select databases."""
         return Minimum(*(part[which] for part in self))
 
 
@@ -82,11 +82,11 @@ class _Way:
         return self.theta, self.inverse, self.since
 
     def scores_of(self, which: Any) -> Floats:
-        """Return scores of some databases, or those of all that are the same."""
+        """Select scores of databases; one line if all share them."""
         return self.scores if len(self.scores) == 1 else self.scores[which]
 
     def take(self, which: NDArray[np.bool_]) -> _Way:
-        """Return some of them."""
+        """Select databases."""
         names = "weights", "theta", "scores", "inverse", "since", "own"
         way = _Way(*(getattr(self, name)[which] for name in names))
         way.place, way.last = self.place[which], self.last[which]
@@ -165,8 +165,8 @@ class LogLoss:
             How often each record is in each database.
 
         near : Minimum, default=None
-            Those of m databases that differ in a record or two, to begin with. None:
-            where all begin.
+            Minimizers of m databases with all but a record or two in common, to start
+            from. None: start where all do.
         """
         ends = Minimum.none(weights, self._start.shape)
         if not len(weights):
@@ -180,8 +180,8 @@ class LogLoss:
             self._renew(way, way.going & (way.since > far_off))
             size, move, moves = self._go(way, slope)
             way.since += np.where(way.own, move, 0.0)
-            # What is left is so much of the step as curvature has changed, or as the
-            # last step was of the one before it.
+            # The next step is shorter by how much curvature has changed, or by as much
+            # as this one was shorter than the last.
             falls = size / np.maximum(way.last, 1e-300)
             left = size * np.minimum(np.maximum(2 * way.since, falls), 1.0)
             rounds = (size < _SMALL) & (falls > 0.5) & (way.since <= _SAME)
@@ -232,10 +232,10 @@ class LogLoss:
         way.since[some], way.own[some] = 0.0, True
 
     def _go(self, way: _Way, slope: Floats) -> tuple[Floats, Floats, Floats]:
-        """Go one step; return what it was for each database, and by how much scores.
+        """Take one step; return its size and largest move of a score, (m,), and moves.
 
-        As much as its coefficients are penalized, or scores of a record moved, which no
-        record need tell; then the latter alone; and of all records.
+        Its size is the larger of that move and the change of a coefficient, times the
+        root of its penalty: no score tells of a feature without records.
         """
         step = (way.inverse @ slope.reshape(len(slope), -1, 1)).reshape(slope.shape)
         moves = self._along(step)
@@ -262,12 +262,12 @@ class LogLoss:
         if len(residuals) == 1:  # the same for all
             lines = self._columns * residuals.swapaxes(0, 1)  # (k, q, n_rows)
             lines = lines.reshape(self._k * len(self._columns), self._n_rows)
-            slope = (weights @ lines.T).reshape(theta.shape)
-            return slope + (self._shares @ theta) * self._penalty
-        residuals *= weights[:, None]
-        flat = residuals.reshape(theta.shape[0] * self._k, self._n_rows)
-        slope = (flat @ self._columns.T).reshape(theta.shape)
-        return slope + (self._shares @ theta) * self._penalty
+            slope = weights @ lines.T
+        else:
+            residuals *= weights[:, None]
+            flat = residuals.reshape(theta.shape[0] * self._k, self._n_rows)
+            slope = flat @ self._columns.T
+        return slope.reshape(theta.shape) + (self._shares @ theta) * self._penalty
 
     def _swapped(
         self, weights: Floats, near: Minimum
@@ -279,10 +279,10 @@ class LogLoss:
         """
         k, (m, _), changes = self._k, weights.shape, weights - near.weights
         lines, rows = np.nonzero(changes)
+        sure = np.bincount(lines, minlength=m) <= 2
         places = np.arange(len(lines)) - np.searchsorted(lines, lines)
         few = places < 2
         lines, rows, places = lines[few], rows[few], places[few]
-        sure = np.bincount(lines, minlength=m) == np.count_nonzero(changes, axis=1)
         x, change = np.zeros((m, 2, len(self._columns))), np.zeros((m, 2))
         x[lines, places] = self._columns[:, rows].T
         change[lines, places] = changes[lines, rows]
@@ -445,7 +445,7 @@ def _inverted(matrices: Floats) -> Floats:
 def _inverse(systems: Floats) -> Floats:
     """Invert positive systems, in units in which their diagonals are 1.
 
-    NaN for one that is singular but for rounding: what it hides is not known.
+    NaN for a system whose inverse is mostly rounding.
     """
     each = np.arange(systems.shape[1])
     scales = np.sqrt(systems[:, each, each])

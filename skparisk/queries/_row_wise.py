@@ -11,8 +11,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skparisk.core.sealed import Records
-from skparisk.reference._records import concatenate, n_rows, take_rows
+from skparisk.core.sealed import Records, take_rows
+from skparisk.reference._records import concatenate, n_rows
 
 # Fitted, they work on each value or on each row, without a product of matrices.
 _ROW_WISE = {

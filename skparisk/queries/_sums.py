@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from skparisk.core.pairs import LargestMove
+from skparisk.core.sealed import take_rows
 from skparisk.core.weights import RowSums, sums_of_pairs
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import (
@@ -23,7 +24,7 @@ from skparisk.queries._base import (
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
-from skparisk.reference._records import n_rows, take_rows
+from skparisk.reference._records import n_rows
 
 # Rows of a private database that are added up together.
 _ROWS_AT_ONCE = 2**13

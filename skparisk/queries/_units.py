@@ -112,7 +112,7 @@ class UnitsQuery(Query):
         return replace(self, query=self.query.resized(share))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if type(self.query).on_pool is Query.on_pool:  # a class of one's own
+        if self.query.is_plain:  # a class of one's own
             return self._plain_differences
         converted = RecordPool(self._converted(pool.X), pool.y)
         differences = self.query.on_pool(converted, n_records)

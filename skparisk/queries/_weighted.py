@@ -37,7 +37,11 @@ class WeightedQuery(Query):
 
     classes: tuple[float, ...]  # of labels; the targets may have offsets beside them
 
-    is_repeatable = is_unordered = True
+    is_repeatable = True
+
+    @property
+    def is_unordered(self) -> bool:
+        return True
 
     def answering(self, X: Any, y: Any) -> Answers:
         """Return what answers databases of rows of a pool.
@@ -70,16 +74,11 @@ class PoolWeights:
         query = self._query
         whole = counts_pay(self._pool.n_rows, pairs.n_records)
         parts = self._counted(pairs) if whole else self._alone(pairs)
-        first: list[Floats] = []
-        second: list[Floats] = []
-        failure = None
+        found, failure = [], None
         for rows, weights, neighbors in parts:
-            for answers, some in zip(
-                (first, second), rows.answer_pairs(weights, neighbors), strict=True
-            ):
-                answers.append(some)
+            found.append(rows.answer_pairs(weights, neighbors))
             failure = failure or rows.failure
-        databases, others = np.concatenate(first), np.concatenate(second)
+        databases, others = map(np.concatenate, zip(*found, strict=True))
         values = databases[pairs.database] - others
         off = how_far_off(query, self._pool, pairs, databases, others)
         answered = np.isfinite(values).all(axis=1, keepdims=True)
@@ -95,15 +94,14 @@ class PoolWeights:
     def _counted(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield databases, and then their neighbors, as weights of the whole pool."""
         removed, added = pairs.swaps
-        n_rows, r = self._pool.n_rows, pairs.n_neighbors
+        n_rows, r, shared = self._pool.n_rows, pairs.n_neighbors, pairs.shared_counts
         # A database has a weight for each row, and a system of as many numbers squared.
         unknowns = self._pool.X.shape[1] * len(self._query.classes)
         step = max(8 // r, 1, _AT_ONCE // (r * max(n_rows, unknowns**2)))
         for start in range(0, pairs.n_databases, step):
             some = slice(start, start + step)
             joined = None if added is None else added[some]
-            shared = pairs.shared_counts[some]
-            yield self._whole, *_with_neighbors(shared, removed[some], joined)
+            yield self._whole, *_with_neighbors(shared[some], removed[some], joined)
 
     def _alone(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield each database and its neighbors, as weights of their own rows."""

@@ -13,17 +13,11 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption
 from skparisk.core.pairs import Withheld
-from skparisk.core.sealed import PublicForm, Records
+from skparisk.core.sealed import PublicForm, Records, take_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._learning import Learning
 from skparisk.reference._mapped import MappedNumbers, loaded
-from skparisk.reference._records import (
-    Schema,
-    as_numbers,
-    is_numbers,
-    n_rows,
-    take_rows,
-)
+from skparisk.reference._records import Schema, as_numbers, is_numbers, n_rows
 from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 

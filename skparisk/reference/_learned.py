@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from skparisk.core.checks import check_positive, check_probability, warn_if_seeded
 from skparisk.core.exact import noise_source
 from skparisk.core.release import as_seeded, hide_values
-from skparisk.core.sealed import PublicForm, Records
+from skparisk.core.sealed import PublicForm, Records, take_rows
 from skparisk.ledger import spend, suspend_open
 from skparisk.reference._base import Held, RecordSource, Reference
 from skparisk.reference._domain import Domain
@@ -27,7 +27,6 @@ from skparisk.reference._records import (
     as_targets,
     columns_of,
     n_rows,
-    take_rows,
 )
 from skparisk.reference._schema import SchemaReference
 from skparisk.reference._secret import draw_ordered

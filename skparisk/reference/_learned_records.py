@@ -13,16 +13,10 @@ from numpy.typing import NDArray
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Assumption
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import Records
+from skparisk.core.sealed import Records, take_rows
 from skparisk.reference._base import RecordPool, RecordSource
 from skparisk.reference._learning import Learning
-from skparisk.reference._records import (
-    as_records,
-    as_targets,
-    concatenate,
-    n_rows,
-    take_rows,
-)
+from skparisk.reference._records import as_records, as_targets, concatenate, n_rows
 from skparisk.reference._schema import SchemaReference
 from skparisk.reference._synthesis import tells_something
 

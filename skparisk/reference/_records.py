@@ -160,16 +160,6 @@ def n_rows(records: Records) -> int:
     return int(records.shape[0])
 
 
-def take_rows(records: Records, rows: Any) -> Records:
-    """Return some records, or targets, by number; None if there are none."""
-    if records is None:
-        return None
-    if not hasattr(records, "iloc"):
-        return records[rows]
-    # The index is no part of a record, and would have one row several times.
-    return records.iloc[rows].reset_index(drop=True)
-
-
 def concatenate(parts: Sequence[Records]) -> Records:
     """Return the records of some tables of one container, one after the other."""
     if is_frame(parts[0]):

@@ -20,9 +20,9 @@ from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exact import ByteSource, noise_source
 from skparisk.core.pairs import Withheld
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import Records
+from skparisk.core.sealed import Records, take_rows
 from skparisk.reference._base import Held, RecordSource
-from skparisk.reference._records import as_records, n_rows, take_rows
+from skparisk.reference._records import as_records, n_rows
 from skparisk.reference._samplings import LeaveOut
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skparisk.core.exact import noise_source
-from skparisk.core.sealed import Records, is_missing
-from skparisk.reference._records import columns_of, is_numbers, n_rows, take_rows
+from skparisk.core.sealed import Records, is_missing, take_rows
+from skparisk.reference._records import columns_of, is_numbers, n_rows
 
 # Rows whose hashes are kept: those that are smallest, whatever the table.
 _MOST_KEPT = 2**16

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_at_least, check_choice, check_random_state
 from skparisk.core.claim import Assumption
-from skparisk.core.sealed import PublicForm, Records, TargetForm, is_frame
+from skparisk.core.sealed import PublicForm, Records, TargetForm, is_frame, take_rows
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
@@ -28,7 +28,6 @@ from skparisk.reference._records import (
     as_targets,
     concatenate,
     n_rows,
-    take_rows,
 )
 from skparisk.reference._samplings import (
     KINDS,

@@ -19,13 +19,13 @@ from skparisk.core.noise import Constant
 from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import silenced
 from skparisk.core.rounding import ceil_text
-from skparisk.core.sealed import PublicForm, copy_records
+from skparisk.core.sealed import PublicForm, copy_records, take_rows
 from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import Schema, n_rows, take_rows
+from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._parallel import PairSpec
 from skparisk.sensitivity._terms import MOST_SHAPE_PAIRS

@@ -17,13 +17,13 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced, without_values
-from skparisk.core.sealed import Records, copy_records
+from skparisk.core.sealed import Records, copy_records, take_rows
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import Reader
 from skparisk.queries._estimator import takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
-from skparisk.reference._records import Schema, frame_like, n_rows, take_rows
+from skparisk.reference._records import Schema, frame_like, n_rows
 
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20

@@ -18,11 +18,11 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import Tags, get_tags
 
 from skparisk.core.checks import IncompatibleError
-from skparisk.core.sealed import copy_records
+from skparisk.core.sealed import copy_records, take_rows
 from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
-from skparisk.reference._records import n_rows, take_rows
+from skparisk.reference._records import n_rows
 from skparisk.wrappers._finding import (
     answer_alike,
     depends_on_whole_numbers,
