@@ -188,11 +188,11 @@ class NeighborPairs:
 def known_pairs(
     pool: RecordPool, rows: NDArray[np.intp], rng: np.random.Generator
 ) -> NeighborPairs:
-    """Return pairs of databases of known rows: the last replaces the one before it.
+    """Return pairs of databases of known rows, of which the last replaces the first.
 
     One pair for each line of `rows`; records are in a random order.
     """
-    drawn = DrawnRecords(pool, rows[:, -2:], lambda: rows[:, :-2], rng)
+    drawn = DrawnRecords(pool, rows[:, [0, -1]], lambda: rows[:, 1:-1], rng)
     return NeighborPairs(drawn, rows.shape[1] - 1, 1)
 
 

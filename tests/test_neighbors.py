@@ -472,7 +472,7 @@ def test_pairs_of_known_rows_are_of_these():
     pairs = known_pairs(RecordPool(DISTINCT[:15]), rows, rng)
     for i in range(3):
         (X, _), (other, _) = pairs.databases(i)
-        for found, chosen in ((X, rows[i, :4]), (other, rows[i, [0, 1, 2, 4]])):
+        for found, chosen in ((X, rows[i, :4]), (other, rows[i, 1:])):
             assert sorted(found[:, 0] // 2) == chosen.tolist()
 
 
