@@ -94,6 +94,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
 
     # Whether `fit` takes records that are not finite numbers.
     _takes_any_table = False
+    # Whether it sums private records up, of which a part at a time is in memory.
+    _takes_parts = False
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a sampler also where there is none yet.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,37 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import validate_data
 
+from skparisk.core.parted import Parted
 from skparisk.core.release import hide_values
 from skparisk.reference._records import as_records
 
 
 def validate_private(estimator: Any, *data: Any, **parameters: Any) -> Any:
     """Validate private data as scikit-learn does, without values in a message."""
+    if isinstance(data[0], Parted):
+        return _validate_parts(estimator, *data, **parameters)
     return hide_values(validate_data, estimator, *data, **parameters)
+
+
+def _validate_parts(
+    estimator: Any,
+    X: Parted,
+    y: Any = "no_validation",
+    *,
+    dtype: Any,
+    reset: bool = True,
+    **parameters: Any,
+) -> Any:
+    """Validate numbers in parts, each once; targets are in memory."""
+    hide_values(validate_data, estimator, X.head, reset=reset, skip_check_array=True)
+    numbers = partial(check_array, dtype=dtype, ensure_min_samples=0, input_name="X")
+    records = X.mapped(partial(hide_values, numbers))
+    if not len(records):
+        raise ValueError("X must have at least one record, got none.")
+    if isinstance(y, str):
+        return records
+    y = hide_values(_validate_targets, records, y, **parameters)
+    return records, y
 
 
 def validate_private_records(estimator: Any, *data: Any, **parameters: Any) -> Any:
@@ -62,6 +87,14 @@ def validate_records(
     )
     if y is None or isinstance(y, str):
         return records
+    parameters = {"multi_output": multi_output, "y_numeric": y_numeric}
+    return records, _validate_targets(records, y, **parameters)
+
+
+def _validate_targets(
+    records: Any, y: Any, *, multi_output: bool = False, y_numeric: bool = False
+) -> Any:
+    """Return targets, as many as there are records."""
     if multi_output:
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     else:
@@ -70,4 +103,4 @@ def validate_records(
     if y_numeric and y.dtype.kind == "O":
         y = y.astype(np.float64)
     check_consistent_length(records, y)
-    return records, y
+    return y

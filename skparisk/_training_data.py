@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
 from skparisk.core.claim import Certificate
+from skparisk.core.parted import read_like
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference import (
@@ -127,7 +128,7 @@ def read_as_public(
         return X, y
     if classifies:
         return form.read_features(X), y
-    return form.read(X, y)
+    return read_like(form, X, y)
 
 
 def has_table(source: SensitivitySource) -> bool:

@@ -343,7 +343,7 @@ def native_columns(records: Records) -> Iterator[Any]:
     elif is_frame(records):
         yield from records.get_columns()
     else:
-        yield from records.reshape(len(records), -1).T
+        yield from records.T if records.ndim > 1 else [records]
 
 
 def check_names(

@@ -214,6 +214,8 @@ class PrivateRidge(
     True
     """
 
+    _takes_parts = True
+
     def __init__(
         self,
         alpha: Any = None,
@@ -254,7 +256,7 @@ class PrivateRidge(
         Parameters
         ----------
         X : array-like of shape (n_records, n_features)
-            Private records.
+            Private records. A Dask array or frame is read in parts: :doc:`scale`.
 
         y : array-like of shape (n_records,) or (n_records, n_targets)
             Their targets.
@@ -285,6 +287,8 @@ class PrivateRidge(
             self, *private, dtype=np.float64, multi_output=True, y_numeric=True
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
+        if source == "bound":  # rows are shortened before
+            features = np.asarray(features)
         query.check_targets(targets)
         either = solver == "auto" and fit_intercept and self.combine != "reference"
         if source == "bound" and either:

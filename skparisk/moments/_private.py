@@ -385,6 +385,8 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
     ((2,), (2, 8))
     """
 
+    _takes_parts = True
+
     def __init__(
         self,
         *,
@@ -424,7 +426,7 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_records, n_features)
-            Private records.
+            Private records. A Dask array or frame is read in parts: :doc:`scale`.
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets. None: no regressions.

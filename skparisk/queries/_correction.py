@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.parted import Parted
 from skparisk.queries._base import Differences, Floats, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.queries._logistic import LogisticRegressionQuery
@@ -121,6 +122,8 @@ def predict_linear(numbers: Floats, X: Any, n_targets: int) -> NDArray[np.float6
     Column after column: what is predicted for a record must not depend on the others,
     by rounding either, as the product of two matrices does.
     """
+    if isinstance(X, Parted):
+        return X.gathered(lambda some: predict_linear(numbers, some, n_targets))
     X = np.asarray(X, dtype=np.float64)
     n_rows, n_features = X.shape
     coef = numbers[: n_features * n_targets].reshape(n_targets, n_features)

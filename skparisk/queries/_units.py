@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.pairs import LargestMove
+from skparisk.core.parted import Parted
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._linear_svc import LinearSVCQuery
@@ -134,6 +135,8 @@ class UnitsQuery(Query):
 
     def _converted(self, X: Any) -> Any:
         units = np.array(self.units)
+        if isinstance(X, Parted):
+            return X.mapped(lambda records: records / units)
         return X.in_units(units) if isinstance(X, MappedNumbers) else X / units
 
     def _returned(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -175,7 +175,8 @@ def clip_array(array: NDArray[Any], columns: Sequence[Column]) -> NDArray[Any]:
     """Return an array of one or two dimensions whose columns are moved."""
     clipped = array.copy()
     # A view, so that what is changed in it is changed in the copy.
-    for values, column in zip(clipped.reshape(len(array), -1).T, columns, strict=True):
+    views = clipped.T if array.ndim > 1 else [clipped]
+    for values, column in zip(views, columns, strict=True):
         if column is not None:
             for wrong, value in list(column.repairs(values)):
                 values[wrong] = value

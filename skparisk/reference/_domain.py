@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.parted import Parted
 from skparisk.core.sealed import BOOLEAN, NUMBER, TEXT, Records, container_of
 from skparisk.reference._columns import (
     Categories,
@@ -160,7 +161,9 @@ class Domain:
             If there are more or fewer targets than the domain has.
         """
         container = container_of(X)
-        if container == "frame":
+        if isinstance(X, Parted):
+            X = X.mapped(lambda records: self.clip(records)[0])
+        elif container == "frame":
             X = clip_frame(X, self.columns)
         elif container == "sparse":
             X = _clip_sparse(X, self.columns)

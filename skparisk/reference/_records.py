@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skparisk.core.checks import IncompatibleError
+from skparisk.core.parted import Parted
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
     BOOLEAN,
@@ -48,6 +49,7 @@ def as_records(X: Any, name: str = "X") -> Records:
     object array, numbers a float64 array that may hold NaN but not infinity, sparse
     matrices float64 in CSR. What holds other things as well is a 2-d object array.
     """
+    X = X[:] if isinstance(X, Parted) else X
     if is_frame(X):
         _check_shape(X.shape, name)
         for place, column in enumerate(columns_of(X)):
@@ -177,9 +179,9 @@ def frame_like(frame: Any, array: NDArray[Any]) -> Any:
 
 
 def is_numbers(records: Records) -> bool:
-    """Tell if records are an array of floats, or these in a file."""
+    """Tell if records are an array of floats, or these in a file or in parts."""
     return (
-        isinstance(records, np.ndarray | MappedNumbers)
+        isinstance(records, np.ndarray | MappedNumbers | Parted)
         and records.dtype == np.float64
         and records.ndim == 2
     )

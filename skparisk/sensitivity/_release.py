@@ -23,6 +23,7 @@ from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Evidence, Leak
 from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
+from skparisk.core.parted import read_like
 from skparisk.core.release import Plan, hide_values, release
 from skparisk.core.sealed import PublicForm, Records, Sealed, seal
 from skparisk.ledger import OPEN
@@ -308,7 +309,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         if query.needs_y:
             check_given(query, y)
         if not reset and self.pairs_.form is not None:
-            X, y = self.pairs_.form.read(X, y if query.needs_y else None)
+            X, y = read_like(self.pairs_.form, X, y if query.needs_y else None)
         if query.any_table:
             return self._check_table(X, y if query.needs_y else None, reset=reset)
         if not query.needs_y:

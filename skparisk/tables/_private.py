@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from operator import itemgetter
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ from skparisk.core.checks import (
     check_relation,
 )
 from skparisk.core.exact import noise_source
+from skparisk.core.parted import Parted
 from skparisk.core.release import Plan, release
 from skparisk.core.sealed import is_frame, seal
 from skparisk.ledger import OPEN
@@ -388,6 +390,8 @@ class PrivateTable(BaseEstimator):
     (1.0, 0.0, 0.3333333333333333)
     """
 
+    _takes_parts = True
+
     def __init__(
         self,
         schema: Any,
@@ -415,7 +419,7 @@ class PrivateTable(BaseEstimator):
 
         Parameters
         ----------
-        X : data frame of pandas or polars
+        X : data frame of pandas, polars or Dask
             Private records, one a row. Columns that are not asked about are not looked
             at, and none is changed.
 
@@ -445,7 +449,8 @@ class PrivateTable(BaseEstimator):
         query = find_query(
             self.schema, self.counts, self.means, self.bins, self.shares, relation
         )
-        n_records = len(_check_frame(X, query))
+        _check_frame(X.head if isinstance(X, Parted) else X, query)
+        n_records = len(X)
         public = relation == "replace-one"
         if public and not n_records:
             raise ValueError(
@@ -463,7 +468,11 @@ class PrivateTable(BaseEstimator):
         if not public:  # the evidence would tell how many records there are
             certificate = certificate.without_evidence()
         certificate = certificate.weaken(leaks=leaks_around())
-        asked = X[query.columns] if query.columns else X
+        asked = X
+        if query.columns and isinstance(X, Parted):
+            asked = X.mapped(itemgetter(query.columns))
+        elif query.columns:
+            asked = X[query.columns]
         plan = Plan(
             query,
             lambda n_outputs: (noise, certificate),
@@ -664,8 +673,8 @@ class PrivateTable(BaseEstimator):
         return min(found, key=lambda each: each.variance)
 
 
-def _check_frame(X: Any, query: CellsQuery) -> Any:
-    """Return a data frame that has all columns, each once."""
+def _check_frame(X: Any, query: CellsQuery) -> None:
+    """Refuse what is no data frame that has all columns, each once."""
     if not is_frame(X):
         raise IncompatibleError(
             "X must be a data frame of pandas or polars, because columns are known by "
@@ -678,7 +687,6 @@ def _check_frame(X: Any, query: CellsQuery) -> Any:
                 f"X must have the column {name!r} once, but has it {names.count(name)} "
                 "times."
             )
-    return X
 
 
 def _labels(question: CellSums, group: Group) -> list[Sequence[Any]]:
