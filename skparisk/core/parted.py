@@ -29,6 +29,9 @@ class Parted:
 
     mapped_by : sequence of callable, default=()
         Functions of records that act on each row by itself: what a part goes through.
+
+    ends : ndarray of shape (n_parts,), default=None
+        How many rows there are up to the end of each part. None: counted.
     """
 
     def __init__(
@@ -36,19 +39,19 @@ class Parted:
         parts: Sequence[Callable[[], Records]],
         head: Records,
         mapped_by: Sequence[Callable[[Records], Records]] = (),
+        ends: NDArray[np.intp] | None = None,
     ) -> None:
         self.head = head
+        if ends is not None:
+            self._ends = ends
         self._parts, self._mapped_by = parts, mapped_by
         self._kept: tuple[int, Records] = (-1, None)
 
     def mapped(self, function: Callable[[Records], Records]) -> Self:
         """Return the records that a function of rows makes of these."""
-        made = type(self)(
-            self._parts, function(self.head), (*self._mapped_by, function)
-        )
-        if "_ends" in vars(self):
-            made._ends = self._ends
-        return made
+        mapped_by = (*self._mapped_by, function)
+        ends = vars(self).get("_ends")
+        return type(self)(self._parts, function(self.head), mapped_by, ends)
 
     def copy(self) -> Self:
         """Return the same records: what slices return may be worked on in place."""
@@ -74,7 +77,6 @@ class Parted:
 
     @cached_property
     def _ends(self) -> NDArray[np.intp]:
-        """How many rows there are up to the end of each part."""
         return np.cumsum([len(self._part(i)) for i in range(len(self._parts))])
 
     def _part(self, number: int) -> Records:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
+from joblib import hash as hash_of
 from numpy.typing import NDArray
 from sklearn import config_context, get_config
 from sklearn.base import clone
@@ -16,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
+from skparisk._private import PrivateMixin
 from skparisk.core.sealed import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
@@ -95,6 +98,25 @@ def own_sampler(estimator: Any) -> SensitivitySampler | None:
     if isinstance(sampler, FrozenEstimator):
         sampler = sampler.estimator
     return sampler if isinstance(sampler, SensitivitySampler) else None
+
+
+def same_but_for_levels(estimators: Sequence[Any]) -> list[list[int]]:
+    """Group the numbers of estimators that can be calibrated from the same pairs.
+
+    They differ in `epsilon` and `gamma` alone. The smallest risk, which takes most
+    pairs, comes first.
+    """
+    groups: dict[Any, list[int]] = {}
+    for number, estimator in enumerate(estimators):
+        key: Any = number
+        if isinstance(estimator, PrivateMixin) and estimator._query_is_given:
+            known = clone(estimator).set_params(epsilon=1.0, gamma=0.05)
+            key = hash_of(known)
+        groups.setdefault(key, []).append(number)
+    return [
+        sorted(group, key=lambda number: getattr(estimators[number], "gamma", 0.0))
+        for group in groups.values()
+    ]
 
 
 def has_pairs(sampler: SensitivitySampler) -> bool:

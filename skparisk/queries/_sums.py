@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from skparisk.core.pairs import LargestMove
+from skparisk.core.parted import Parted
 from skparisk.core.sealed import take_rows
 from skparisk.core.weights import RowSums, sums_of_pairs
 from skparisk.neighbors import NeighborPairs
@@ -24,7 +25,7 @@ from skparisk.queries._base import (
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
-from skparisk.reference._records import n_rows
+from skparisk.reference._records import is_numbers, n_rows
 
 # Rows of a private database that are added up together.
 _ROWS_AT_ONCE = 2**13
@@ -37,6 +38,8 @@ _ALONE, _SAME = 3, 2.0**-40
 MARGIN = 16.0
 # Records of databases that are.
 _LOOKED_AT = 2**11
+# Records of one that are in memory together.
+_TAKEN_AT_ONCE = 2**18
 
 
 class SumQuery(Query):
@@ -166,10 +169,20 @@ def how_far_off(
         ):
             if np.isfinite(answer).all():
                 with np.errstate(all="ignore"):
-                    apart = np.abs(answer - query(*pool.take(rows)))
+                    apart = np.abs(answer - query(*_given(pool, rows)))
                 apart[np.isnan(apart)] = np.inf
                 off = np.maximum(off, MARGIN * apart)
     return off
+
+
+def _given(pool: RecordPool, rows: NDArray[Any]) -> tuple[Any, Any]:
+    """Return records as private ones are given; a part of many at a time."""
+    if len(rows) <= _TAKEN_AT_ONCE or not is_numbers(pool.X):
+        return pool.take(rows)
+    ends = np.append(np.arange(_TAKEN_AT_ONCE, len(rows), _TAKEN_AT_ONCE), len(rows))
+    parts = [partial(take_rows, pool.X, each) for each in np.split(rows, ends[:-1])]
+    X = Parted(parts, take_rows(pool.X, rows[:0]), ends=ends)
+    return X, take_rows(pool.y, rows)
 
 
 class PoolSums:
