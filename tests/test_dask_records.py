@@ -125,6 +125,23 @@ def test_tables_are_those_in_memory(relation):
     assert abs(total.fit(nobody).count()["count"][0]) < 100
 
 
+def test_parts_of_a_frame_may_have_types_of_their_own():
+    """As files have that were written one by one."""
+    first = pd.DataFrame({"k": pd.Categorical(["x", "y"] * 500), "a": [1, 2] * 500})
+    second = pd.DataFrame({"k": ["y", None, "z"] * 300, "a": [0.5, None, 1.0] * 300})
+    parts = dd.from_map(
+        lambda part: part,
+        [first, second, first[:0], first] * 3,
+        meta=second[:0],
+        enforce_metadata=False,
+    )
+    whole = pd.concat([first, second, first] * 3)
+    schema = SchemaReference({"k": ["x", "y"], "a": (0, 2)})
+    table = PrivateTable(schema, counts=["k"], means={"a": "k"}, noise_random_state=0)
+    expected = table.fit(whole).released_
+    np.testing.assert_array_equal(table.fit(parts).released_, expected)
+
+
 class Made:
     """Counts how often parts are made, and how many of them are there at once."""
 

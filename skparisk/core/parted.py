@@ -107,7 +107,8 @@ class Parted:
             return self.head
         if isinstance(self.head, np.ndarray):
             return np.concatenate(found)
-        return nw.to_native(nw.concat([*map(nw.from_native, found)]))
+        # Parts may have types of their own, which narwhals does not put together.
+        return nw.get_native_namespace(found[0]).concat(found)
 
     def gathered(self, function: Callable[[Records], NDArray[Any]]) -> NDArray[Any]:
         """Return what a function of rows returns for each of them, in memory."""
