@@ -23,12 +23,12 @@ from skparisk.queries._estimator import (
     Reader,
 )
 from skparisk.queries._leaves import LeafQuery, Leaves
+from skparisk.queries._linear import UnitsQuery
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._moments import MomentsQuery, moments_sensitivity_bound
 from skparisk.queries._ridge import RidgeQuery
 from skparisk.queries._sums import MeanQuery, RecordQuery, SumQuery
-from skparisk.queries._units import UnitsQuery
 
 __all__ = [
     "AttributeReader",

@@ -258,6 +258,14 @@ class Query:
         """Whether its pairs are answered one by one, each database by itself."""
         return type(self).on_pool is Query.on_pool
 
+    def check_has_targets(self, pool: RecordPool) -> None:
+        """Raise ValueError if it needs targets, and a pool has none."""
+        if self.needs_y and pool.y is None:
+            raise ValueError(
+                f"The query {self} takes targets, but the reference has none (y), or "
+                "none that are numbers."
+            )
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 

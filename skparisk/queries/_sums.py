@@ -81,8 +81,7 @@ class SumQuery(Query):
             return np.asarray(shaped.finish(total[None])[0])
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.needs_y and pool.y is None:
-            raise ValueError("The query needs targets, but the reference has none (y).")
+        self.check_has_targets(pool)
         return PoolSums(self.shaped(pool.X, pool.y), pool, n_records)
 
 

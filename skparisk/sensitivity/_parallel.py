@@ -293,11 +293,7 @@ class _Task:
     def _prepare(self, pool: RecordPool) -> Differences:
         """Return what answers pairs of a pool, which must have the right columns."""
         Schema.of(pool.X).check_same(self._schema)
-        if self._query.needs_y and pool.y is None:
-            raise ValueError(
-                f"The query {self._query} takes targets, but the reference has none "
-                "(y), or none that are numbers."
-            )
+        self._query.check_has_targets(pool)
         return self._query.on_pool(pool, self._n_records)
 
 
