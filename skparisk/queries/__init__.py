@@ -5,7 +5,6 @@ to a vector of `n_outputs` numbers. Any callable is a query. The classes here
 know a fast way to tell how much many pairs of neighboring databases differ.
 """
 
-from skparisk.queries._addends import ClassAddend, TargetAddend
 from skparisk.queries._base import (
     FunctionQuery,
     PairDifferences,
@@ -22,7 +21,7 @@ from skparisk.queries._estimator import (
     PredictionReader,
     Reader,
 )
-from skparisk.queries._leaves import LeafQuery, Leaves
+from skparisk.queries._leaves import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._linear import UnitsQuery
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery

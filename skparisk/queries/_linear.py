@@ -79,6 +79,10 @@ class MappedQuery(LinearQuery):
         return self.query.is_unordered
 
     @property
+    def is_plain(self) -> bool:  # also of a class of one's own in these
+        return super().is_plain or self.query.is_plain
+
+    @property
     def penalty(self) -> Any:
         return self.query.penalty
 
@@ -98,7 +102,7 @@ class MappedQuery(LinearQuery):
         return self.returned(self.query(*self.mapped(X, y)))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.query.is_plain:  # a class of one's own
+        if self.is_plain:
             return self._plain_differences
         self.check_has_targets(pool)
         mapped = RecordPool(*self.mapped(pool.X, pool.y))

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
 from skparisk.core.pairs import LargestMove
-from skparisk.queries._base import Differences
 from skparisk.queries._sums import SumQuery
-from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
 # Whole numbers up to this are floats, and so is each sum of them that stays below.
@@ -210,10 +208,12 @@ class MomentsQuery(SumQuery):
         most = math.isqrt(_LARGEST_SUM // self.n_records)
         return math.ldexp(1.0, -math.floor(math.log2(most / self.limit)))
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
-        if len(X) > self.n_records:
-            raise ValueError(f"n_records={self.n_records}, but there are more records.")
-        return super().__call__(X, y)
+    def _check_n_records(self, n_records: int) -> None:
+        if n_records > self.n_records:
+            raise ValueError(
+                f"n_records={self.n_records} of the query must be at least that of a "
+                "database, but there are more records."
+            )
 
     def rows(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Return records in whole steps of the grid, of which sums are exact, and 1."""
@@ -265,14 +265,6 @@ class MomentsQuery(SumQuery):
         l2 = math.sqrt(squared + float(linear @ linear))
         l2 = min(l2, float(np.linalg.norm(moves)))
         return LargestMove(moves * _SLACK, l2 * _SLACK)
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if n_records > self.n_records:
-            raise ValueError(
-                f"n_records={self.n_records} of the query must be at least the "
-                f"{n_records} records of a database."
-            )
-        return super().on_pool(pool, n_records)
 
     @property
     def _steps(self) -> NDArray[np.float64]:

@@ -6,9 +6,10 @@ A place is an attribute, or one of an object inside: ``coef_``,
 
 from __future__ import annotations
 
+import copy
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _CLOSED = (
     types.MethodType,
     types.BuiltinFunctionType,
 )
+_TREE = ("sklearn.tree._tree", "Tree")
 
 
 def find_places(fitted: Any, *, frozen: bool = False) -> Iterator[tuple[str, Any]]:
@@ -168,3 +170,28 @@ def _can_be_set(fitted: Any, place: str) -> bool:
     parent = parent_of(place)
     holder = read(fitted, parent) if parent else fitted
     return not isinstance(holder, tuple | np.ndarray)
+
+
+def blank_padding(root: Any) -> None:
+    """Set bytes between the fields of nodes of scikit-learn's trees to 0.
+
+    A copy of a tree leaves there what stood in memory before, which may have been
+    private, and a pickle has it.
+    """
+    for _, value in find_places(root, frozen=True):
+        if (type(value).__module__, type(value).__name__) == _TREE:
+            nodes = value.__getstate__()["nodes"]  # not a copy
+            own = np.zeros(nodes.dtype.itemsize, dtype=bool)
+            for dtype, offset, *_ in nodes.dtype.fields.values():
+                own[offset : offset + dtype.itemsize] = True
+            nodes.view(np.uint8).reshape(len(nodes), -1)[:, ~own] = 0
+
+
+class Unpadded:
+    """Copies have blank padding, whatever holds the trees."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = memo[id(self)] = copy.copy(self)
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        blank_padding(copied)
+        return copied

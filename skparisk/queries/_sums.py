@@ -70,7 +70,11 @@ class SumQuery(Query):
         """Return the answers, (m, n_outputs), that follow from sums of (m, width)."""
         return sums
 
+    def _check_n_records(self, n_records: int) -> None:
+        """Raise ValueError if sums over so many records are not those that it says."""
+
     def __call__(self, X: Any, y: Any = None) -> Floats:
+        self._check_n_records(n_rows(X))
         shaped = self.shaped(X, y)
         total: Any = 0.0
         with np.errstate(all="ignore"):  # that one overflows would be a release
@@ -82,6 +86,7 @@ class SumQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)
+        self._check_n_records(n_records)
         return PoolSums(self.shaped(pool.X, pool.y), pool, n_records)
 
 
