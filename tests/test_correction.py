@@ -150,9 +150,10 @@ def test_corrections_near_zero_are_solved_together(monkeypatch):
 def test_a_record_is_mapped_by_itself():
     """To the last bit: else all others would tell of one that is replaced."""
     _, query = start_of(RidgeQuery(50.0))
-    whole = query.left(X, Y)
+    _, whole = query.mapped(X, Y)
     for rows in (slice(5, 6), slice(3, 50), [7, 2, 290]):
-        np.testing.assert_array_equal(query.left(X[rows], Y[rows]), whole[rows])
+        _, some = query.mapped(X[rows], Y[rows])
+        np.testing.assert_array_equal(some, whole[rows])
     np.testing.assert_allclose(
         predict_linear(np.array(query.start), X, 1)[:, 0],
         X @ query.start[:3] + query.start[3],
@@ -216,7 +217,7 @@ def test_scores_are_of_fits_to_other_rows(n_classes):
     own = CorrectionQuery(query.query, tuple(fitted.numbers), query.usual)
     losses, in_sample = (
         Told.of(query.usual, left, y).losses.mean()
-        for left in (fitted.left, own.left(X[:20], y))
+        for left in (fitted.left, own.mapped(X[:20], y)[1])
     )
     assert losses > 1.3 * in_sample
 
