@@ -68,9 +68,7 @@ def moments_sensitivity_bound(
     (2.25, 5.333333333333333)
     """
     d = check_at_least(n_columns, "n_columns", 1)
-    q = check_at_least(n_targets, "n_targets", 0)
-    if q >= d:
-        raise ValueError(f"n_targets must be less than the {d} columns, got {q}.")
+    q = _check_n_targets(n_targets, d)
     squared = float(d - q)
     if radius is not None:
         squared = min(squared, check_positive(radius, "radius") ** 2)
@@ -88,6 +86,16 @@ def moments_sensitivity_bound(
             norm += parts[these].sum() / (a**constant * b**targets)
     balls = np.sqrt(2 * norm) * (a + squared + q * b)
     return min(box, float(balls.min()) * _SLACK)
+
+
+def _check_n_targets(n_targets: Any, n_columns: int) -> int:
+    """Return how many of the columns are targets: not all of them."""
+    found = check_at_least(n_targets, "n_targets", 0)
+    if found >= n_columns:
+        raise ValueError(
+            f"n_targets must be less than the {n_columns} columns, got {found}."
+        )
+    return found
 
 
 def output_columns(n_columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -153,14 +161,14 @@ class MomentsQuery(SumQuery):
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("center", "scale"):
+        for name, least, allowed in (
+            ("center", -math.inf, "finite numbers"),
+            ("scale", 0.0, "finite numbers above 0"),
+        ):
             given = getattr(self, name)
             values = np.asarray(given, dtype=np.float64)
-            wrong = not np.isfinite(values).all() or (
-                name == "scale" and not (values > 0).all()
-            )
-            if values.ndim != 1 or not values.size or wrong:
-                allowed = "finite numbers" + (" above 0" if name == "scale" else "")
+            fine = np.isfinite(values) & (values > least)
+            if values.ndim != 1 or not values.size or not fine.all():
                 raise ValueError(
                     f"{name} must be {allowed}, one for each column, got {given!r}."
                 )
@@ -171,12 +179,7 @@ class MomentsQuery(SumQuery):
                 f"{len(self.center)} and {len(self.scale)}."
             )
         n_records = check_at_least(self.n_records, "n_records", 1)
-        check_at_least(self.n_targets, "n_targets", 0)
-        if self.n_targets >= self.n_columns:
-            raise ValueError(
-                f"n_targets must be less than the {self.n_columns} columns, got "
-                f"{self.n_targets!r}."
-            )
+        _check_n_targets(self.n_targets, self.n_columns)
         check_positive(self.limit, "limit")
         if self.radius is not None:
             check_positive(self.radius, "radius")

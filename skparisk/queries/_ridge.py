@@ -74,8 +74,7 @@ class RidgeQuery(LinearQuery, SumQuery):
 
     def shaped(self, X: Any, y: Any) -> Self:
         self.check_targets(y)
-        n_targets = int(np.size(y) // len(y))
-        return replace(self, n_targets=n_targets)
+        return replace(self, n_targets=int(np.size(y) // len(y)))
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
         if not self.fit_intercept:
@@ -105,7 +104,8 @@ class RidgeQuery(LinearQuery, SumQuery):
         if self.fit_intercept:
             means = whole[:, -1, :-1] / whole[:, -1, -1:]
             whole = whole[:, :-1, :-1] - means[:, :, None] * whole[:, -1:, :-1]
-        coef = solve_penalized(whole[:, :d, :d], whole[:, :d, d:], self._penalties)
+        penalties = np.broadcast_to(self.alpha, self.n_targets)
+        coef = solve_penalized(whole[:, :d, :d], whole[:, :d, d:], penalties)
         coef = coef.swapaxes(1, 2)
         flat = coef.reshape(len(coef), -1)
         if not self.fit_intercept:
@@ -114,10 +114,6 @@ class RidgeQuery(LinearQuery, SumQuery):
             means = means + self.center
         means = means[:, d:] - (coef @ means[:, :d, None])[:, :, 0]
         return np.concatenate([flat, means], axis=1)
-
-    @property
-    def _penalties(self) -> Floats:
-        return np.broadcast_to(self.alpha, self.n_targets)
 
     def resized(self, share: float) -> Self:
         return self.with_penalty(tuple((np.atleast_1d(self.alpha) * share).tolist()))

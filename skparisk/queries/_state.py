@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import types
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -71,7 +72,7 @@ def read(fitted: Any, place: str) -> Any:
     Raises AttributeError, KeyError, IndexError or ValueError if there is none.
     """
     value = fitted
-    for name in place.split("."):
+    for name in place.split(".") if place else ():
         value = _child(value, name)
     return value
 
@@ -83,14 +84,12 @@ def fill(fitted: Any, numbers: Numbers) -> None:
     """
     for place, values in numbers.items():
         parent, _, name = place.rpartition(".")
-        holder = read(fitted, parent) if parent else fitted
-        old = _child_or_none(holder, name)
-        if (
-            isinstance(old, np.ndarray)
-            and old.dtype.kind == "f"
-            and old.shape == values.shape
-            and old.ndim
-        ):
+        holder = read(fitted, parent)
+        old: Any = None
+        with suppress(AttributeError, LookupError):
+            old = _child(holder, name)
+        is_same = isinstance(old, np.ndarray) and old.shape == values.shape
+        if is_same and old.ndim and old.dtype.kind == "f":
             old[...] = values
             continue
         value = values.copy() if values.ndim else float(values)
@@ -146,13 +145,6 @@ def _child(holder: Any, name: str) -> Any:
     return getattr(holder, name)
 
 
-def _child_or_none(holder: Any, name: str) -> Any:
-    try:
-        return _child(holder, name)
-    except (AttributeError, LookupError):
-        return None
-
-
 def _key(holder: Any, name: str) -> str | int:
     if isinstance(holder, dict):
         return name if name in holder else int(name)
@@ -167,9 +159,7 @@ def _name_of(child: Any) -> str | None:
 
 
 def _can_be_set(fitted: Any, place: str) -> bool:
-    parent = parent_of(place)
-    holder = read(fitted, parent) if parent else fitted
-    return not isinstance(holder, tuple | np.ndarray)
+    return not isinstance(read(fitted, parent_of(place)), tuple | np.ndarray)
 
 
 def blank_padding(root: Any) -> None:
