@@ -20,18 +20,16 @@ from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, missing_class
 from skparisk.queries._state import Numbers, Unpadded, find_numbers, read
 
-# What multiplies the penalty, or the sum of the losses. Others, such as `Lasso`, weigh
-# a penalty against a mean, which is the same for any number of records.
-_OF_THE_PENALTY = {
+# What multiplies the penalty (alpha), or the sum of the losses (C). Others, such as
+# `Lasso`, weigh a penalty against a mean, which is the same for any number of records.
+_RESIZED = {
     "HuberRegressor": "alpha",
     "KernelRidge": "alpha",
-    "Ridge": "alpha",
-    "RidgeClassifier": "alpha",
-}
-_OF_THE_LOSSES = {
     "LinearSVC": "C",
     "LinearSVR": "C",
     "LogisticRegression": "C",
+    "Ridge": "alpha",
+    "RidgeClassifier": "alpha",
     "SVC": "C",
     "SVR": "C",
 }
@@ -46,13 +44,10 @@ def resize_penalties(estimator: Any, share: float) -> Any:
     parts = {f"{n}__": part for n, part in params.items() if hasattr(part, "fit")}
     changed: dict[str, Any] = {}
     for prefix, part in {"": estimator, **parts}.items():
-        if not type(part).__module__.startswith("sklearn."):
-            continue
-        kind = type(part).__name__
-        for table, factor in ((_OF_THE_PENALTY, share), (_OF_THE_LOSSES, 1 / share)):
-            name = prefix + table.get(kind, "")
-            if name in params and name != prefix:
-                changed[name] = params[name] * factor
+        found = _RESIZED.get(type(part).__name__)
+        if found and type(part).__module__.startswith("sklearn."):
+            name, factor = prefix + found, share if found == "alpha" else 1 / share
+            changed[name] = params[name] * factor
     return clone(estimator).set_params(**changed) if changed else estimator
 
 

@@ -149,7 +149,7 @@ class LogisticRegressionQuery(WeightedQuery):
             least = np.where(penalty > 0, 1e-300, 0.0)
             penalty = np.maximum(penalty / units / units, least)
             scaled = design / units
-        loss = LogLoss(scaled, codes, shape[0], offsets, penalty, start * units)
+        loss = LogLoss(scaled, codes, offsets, penalty, start * units)
         return loss, units
 
     def largest_move(

@@ -87,9 +87,6 @@ class LogLoss:
     codes : ndarray of shape (n_rows,)
         Classes, in 0, ..., n_logits.
 
-    n_logits : int
-        Scores of a record.
-
     offsets : ndarray of shape (n_logits, n_rows) or None
         Scores that records have before.
 
@@ -104,11 +101,11 @@ class LogLoss:
         self,
         design: Floats,
         codes: NDArray[np.intp],
-        n_logits: int,
         offsets: Floats | None,
         penalty: Floats,
         start: Floats,
     ) -> None:
+        n_logits = len(start)
         of_class = codes == np.arange(1, n_logits + 1)[:, None]
         self._k, self._of_class = n_logits, of_class
         self._rows_of = [np.flatnonzero(own) for own in of_class]
