@@ -14,7 +14,7 @@ from skparisk.queries._labels import split_offsets
 from skparisk.reference._base import RecordPool
 from skparisk.reference._columns import Interval
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import MappedNumbers
+from skparisk.reference._mapped import MappedNumbers, loaded
 
 
 class LinearQuery(Query):
@@ -110,9 +110,10 @@ class MappedQuery(LinearQuery):
 
         def returned(pairs: NeighborPairs) -> PairDifferences:
             found = differences(pairs)
-            assert found.errors is not None
-            assert found.sizes is not None
-            errors, sizes = self.returned(found.errors), self.returned(found.sizes)
+            errors, sizes = (
+                None if each is None else self.returned(each)
+                for each in (found.errors, found.sizes)
+            )
             values = self.returned(found.values)
             return replace(found, values=values, errors=errors, sizes=sizes)
 
@@ -209,6 +210,7 @@ class CorrectionQuery(MappedQuery):
 
     def mapped(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return what the public fit leaves of targets."""
+        X, y = loaded(X), loaded(y)
         scores = linear_scores(self.query, np.array(self.start), X, y)
         return X, targets_left(self.query, y, scores)
 
