@@ -153,11 +153,11 @@ def _largest_moves(
     size, apart = np.maximum(high, -low), high - low
     l1, squared = count + min(size.sum(), most), count**2 + min((size**2).sum(), most)
     if relation != "replace-one":
-        return np.append(count, size), l1, math.sqrt(squared)
+        return np.append(count, size), float(l1), math.sqrt(squared)
     # In two cells of a tree, or in the same one, where only the numbers differ.
     l1 = max(2 * l1, min(apart.sum(), 2 * most))
     l2 = math.sqrt(max(2 * squared, min((apart**2).sum(), 4 * most)))
-    return np.append(count, np.maximum(size, apart)), l1, l2
+    return np.append(count, np.maximum(size, apart)), float(l1), l2
 
 
 @dataclass(frozen=True)
