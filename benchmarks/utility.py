@@ -93,7 +93,8 @@ def both_gaussian(split: Split, epsilon: float, seed: int) -> Any:
 def hint_followed(split: Split, epsilon: float, seed: int) -> Any:
     """Return what the hint of the default tells to use instead, if anything."""
     model = ours(split, epsilon, seed)
-    if model.reference_comparison_.public_is_better:
+    compared = model.reference_comparison_
+    if compared is not None and compared.public_is_better:
         return public_only(split, epsilon, seed)
     told = re.search(r"SensitivitySampler\(([^)]*)\)", model.hint_)
     if told is None:

@@ -27,13 +27,12 @@ from skparisk.queries import (
     RidgeQuery,
     UnitsQuery,
 )
-from skparisk.queries._correction import (
+from skparisk.queries._linear import (
     CorrectionQuery,
     linear_scores,
     predict_linear,
     targets_left,
 )
-from skparisk.queries._units import with_penalty
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 
@@ -60,7 +59,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::skparisk.ReferenceWarning")
 
 def start_of(query, y=Y, **options):
     """Return a fit on the public rows, and the query of corrections to it."""
-    usual = with_penalty(getattr(query, "query", query), 1.0)
+    usual = getattr(query, "query", query).with_penalty(1.0)
     table = TableReference(X[PUBLIC], y[PUBLIC], **options)
     start = PublicStart.of(table, usual, 200, chosen=False)
     return start, start.query(query)
@@ -151,9 +150,10 @@ def test_corrections_near_zero_are_solved_together(monkeypatch):
 def test_a_record_is_mapped_by_itself():
     """To the last bit: else all others would tell of one that is replaced."""
     _, query = start_of(RidgeQuery(50.0))
-    whole = query.left(X, Y)
+    _, whole = query.mapped(X, Y)
     for rows in (slice(5, 6), slice(3, 50), [7, 2, 290]):
-        np.testing.assert_array_equal(query.left(X[rows], Y[rows]), whole[rows])
+        _, some = query.mapped(X[rows], Y[rows])
+        np.testing.assert_array_equal(some, whole[rows])
     np.testing.assert_allclose(
         predict_linear(np.array(query.start), X, 1)[:, 0],
         X @ query.start[:3] + query.start[3],
@@ -217,7 +217,7 @@ def test_scores_are_of_fits_to_other_rows(n_classes):
     own = CorrectionQuery(query.query, tuple(fitted.numbers), query.usual)
     losses, in_sample = (
         Told.of(query.usual, left, y).losses.mean()
-        for left in (fitted.left, own.left(X[:20], y))
+        for left in (fitted.left, own.mapped(X[:20], y)[1])
     )
     assert losses > 1.3 * in_sample
 
@@ -269,7 +269,7 @@ def share_beyond(
     """
     shares, n_records = [], 50
     strength = 100.0 if usual is RIDGE else 1.0
-    query = with_penalty(usual, (strength * n_records) ** (1 if usual is RIDGE else -1))
+    query = usual.with_penalty((strength * n_records) ** (1 if usual is RIDGE else -1))
     for repeat in range(times):
         rng = np.random.default_rng([repeat, n_rows])
         table = TableReference(*people(rng, n_rows, usual), sampling)
@@ -345,7 +345,7 @@ def test_a_tenth_less_noise_or_more_is_noticed(usual):
     how = {"n_records": 50, "random_state": 5}
     strength = 5000.0 if usual is RIDGE else 1 / 50
     start = tuple(usual(*people(rng, 120, usual)))
-    query = CorrectionQuery(with_penalty(usual, strength), start, usual)
+    query = CorrectionQuery(usual.with_penalty(strength), start, usual)
     population, others = (people(rng, 20_000, usual) for _ in range(2))
     n_scores = len(query.classes or (0, 1)) - 1
     left = targets_left(usual, population[1], np.zeros((20_000, n_scores)))
@@ -729,7 +729,7 @@ def test_a_chosen_penalty_is_one_of_corrections():
 
 
 def replace_C(query, C):
-    return CorrectionQuery(with_penalty(query.query, C), query.start, query.usual)
+    return CorrectionQuery(query.query.with_penalty(C), query.start, query.usual)
 
 
 def test_few_rows_of_any_weight_tell_of_curvature_what_all_do():

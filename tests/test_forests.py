@@ -50,8 +50,7 @@ from skparisk import (
 from skparisk.core.noise import NoiseShape
 from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
-from skparisk.queries._addends import MarginAddend
-from skparisk.queries._row_wise import is_row_wise
+from skparisk.queries._leaves import MarginAddend, is_row_wise
 from skparisk.queries._state import read
 from skparisk.reference import Domain, TableReference
 from skparisk.reference._base import RecordPool

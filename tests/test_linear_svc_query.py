@@ -330,7 +330,7 @@ def test_squared_hinges_are_minimized_as_by_exact_arithmetic(seed, C):
     weight = C / (Z**2).sum(axis=1).max()
     query = LinearSVCQuery((0, 1), C=weight, fit_intercept=False)
     X = Z * np.where(y, 1, -1)[:, None]
-    answers, _ = query.answering(X, y)(weights, None)
+    answers, _ = query.answering(X, y, None)(weights, None)
     for line, w in zip(weights, answers, strict=True):
         exact = exact_squared(Z, line, w, weight)
         off = [abs(Fraction(x) - e) for x, e in zip(w, exact, strict=True)]
@@ -338,7 +338,9 @@ def test_squared_hinges_are_minimized_as_by_exact_arithmetic(seed, C):
 
 
 def test_no_record_and_records_of_zeros_have_a_minimizer():
-    answering = LinearSVCQuery((0, 1)).answering(np.zeros((2, 3)), np.array([0, 1]))
+    answering = LinearSVCQuery((0, 1)).answering(
+        np.zeros((2, 3)), np.array([0, 1]), None
+    )
     for weights in (np.zeros((1, 2)), np.ones((1, 2))):
         assert not answering(weights, None)[0].any()
 
@@ -436,7 +438,7 @@ def test_a_reference_without_labels_or_a_sample_without_a_class_is_refused():
     X, _ = classification(60, 3)
     query = LinearSVCQuery((0, 1))
     pairs = pairs_from(TableReference(X), 60, "replace-one")
-    with pytest.raises(ValueError, match="labels"):
+    with pytest.raises(ValueError, match="takes targets"):
         query.differences(pairs)
     for scale in (1.0, 1e6):
         table = TableReference(scale * X, np.arange(60) == 0)

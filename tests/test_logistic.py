@@ -16,8 +16,8 @@ from skparisk.linear_model import logistic_sensitivity_bound
 from skparisk.linear_model._bounds import bounded_logistic_problem
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LogisticRegressionQuery, _newton, _weighted
+from skparisk.queries._linear import prediction_weights
 from skparisk.queries._newton import LogLoss
-from skparisk.queries._weights import prediction_weights
 from skparisk.reference import Domain, Interval, TableReference
 from skparisk.reference._base import RecordPool
 
@@ -347,7 +347,7 @@ def test_queries_are_values():
     weights = prediction_weights(X, 15, fit_intercept=True)
     np.testing.assert_array_equal(query.output_weights(X, 15), weights)
     with pytest.raises(NotImplementedError):
-        _weighted.WeightedQuery()(X)
+        _weighted.WeightedQuery().answering(X, X[:, 0], None)
 
 
 # Differences of pairs

@@ -364,5 +364,5 @@ def test_databases_must_suit():
         query(np.zeros((6, 2)))
     with pytest.raises(ValueError, match="has 2 columns"):
         query(np.zeros((5, 3)))
-    with pytest.raises(ValueError, match="at least the 6 records"):
+    with pytest.raises(ValueError, match="there are more records"):
         query.on_pool(RecordPool(np.zeros((5, 2))), 6)

@@ -31,7 +31,7 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.queries._class_sums import ClassCells, ClassSumsQuery, FeatureAddend
+from skparisk.queries._leaves import ClassCells, ClassSumsQuery, FeatureAddend
 from skparisk.queries._state import read
 from skparisk.reference import Domain
 from skparisk.reference._base import RecordPool

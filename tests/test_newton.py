@@ -25,7 +25,7 @@ class Problem:
     def loss(self, start=None):
         k = self.n_classes - 1
         start = np.zeros((k, len(self.penalty))) if start is None else start
-        parts = self.codes, k, self.offsets, self.penalty, start
+        parts = self.codes, self.offsets, self.penalty, start
         return LogLoss(self.design.copy(), *parts)
 
     def take(self, rows):
@@ -109,7 +109,7 @@ def test_derivatives_are_those_of_the_objective(n_classes, of_largest, size, sco
 def test_no_residual_overflows_or_is_rounded_where_it_is_small(k):
     scores = np.array([30.0, -30.0, 700.0, -700.0, 1e4, -1e4])
     codes = np.arange(6) % 2
-    loss = LogLoss(np.ones((6, 1)), codes, k, None, np.ones(1), np.zeros((k, 1)))
+    loss = LogLoss(np.ones((6, 1)), codes, None, np.ones(1), np.zeros((k, 1)))
     signs = 1.0 - 2.0 * codes if k == 1 else 1.0
     given = np.full((1, k, 6), -1e4)  # no other class is likely
     given[:, 0] = scores * signs

@@ -19,7 +19,7 @@ from sklearn.linear_model import Ridge
 from skparisk import SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery, UnitsQuery, _sums
-from skparisk.queries._correction import CorrectionQuery
+from skparisk.queries._linear import CorrectionQuery
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import RecordPool
 
@@ -228,7 +228,7 @@ def test_targets_that_do_not_fit_are_refused_before_any_pair_is_answered():
         message = f"one number, or one for each of the {n_targets} targets, got 2."
         with pytest.raises(ValueError, match=re.escape(message)):
             RidgeQuery((1.0, 2.0)).on_pool(RecordPool(X, y[:, :n_targets]), 30)
-    with pytest.raises(ValueError, match=r"needs targets, but the reference has none"):
+    with pytest.raises(ValueError, match=r"takes targets, but the reference has none"):
         RidgeQuery().on_pool(RecordPool(X), 3)
 
 

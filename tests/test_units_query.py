@@ -13,11 +13,10 @@ from skparisk.queries import (
     RidgeQuery,
     UnitsQuery,
 )
-from skparisk.queries._units import (
+from skparisk.queries._linear import (
+    MappedQuery,
     in_units,
-    penalty_of,
     units_of,
-    with_penalty,
 )
 from skparisk.reference import Domain, Interval, TableReference
 
@@ -87,17 +86,19 @@ def test_the_largest_move_is_not_exceeded():
 def test_more_records_have_a_larger_penalty():
     query = UnitsQuery(RidgeQuery(3.0), UNITS).resized(2.0)
     assert query == UnitsQuery(RidgeQuery((6.0,)), UNITS)
-    assert penalty_of(query) == (6.0,)
+    assert query.penalty == (6.0,)
     assert query.classes is None
     assert query.needs_y
     assert "in other units" in str(query)
+    with pytest.raises(NotImplementedError):
+        MappedQuery(RidgeQuery())(X, Y)
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_another_penalty_leaves_all_else_as_it_is(query):
-    changed = with_penalty(UnitsQuery(query, UNITS), 7.0)
-    assert penalty_of(changed) == 7.0
-    assert with_penalty(changed, penalty_of(query)) == UnitsQuery(query, UNITS)
+    changed = UnitsQuery(query, UNITS).with_penalty(7.0)
+    assert changed.penalty == 7.0
+    assert changed.with_penalty(query.penalty) == UnitsQuery(query, UNITS)
 
 
 def test_units_are_powers_of_2_next_to_deviations():

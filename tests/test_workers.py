@@ -33,7 +33,6 @@ from skparisk.queries import (
     Query,
     RidgeQuery,
 )
-from skparisk.queries._base import is_one_by_one
 from skparisk.reference import CallableReference, TableReference
 from skparisk.sensitivity import _parallel, sample_differences
 
@@ -214,10 +213,14 @@ class Threads(Query):
         self.names.append(threading.current_thread().name)
         return self.query(X, y)
 
+    @property
+    def is_plain(self):
+        return self.query.is_plain
+
     def on_pool(self, pool, n_records):
-        evaluate = self.query.on_pool(pool, n_records)
-        if is_one_by_one(evaluate):
+        if self.is_plain:
             return super().on_pool(pool, n_records)
+        evaluate = self.query.on_pool(pool, n_records)
 
         def differences(pairs):
             self.names.extend([threading.current_thread().name] * len(pairs))

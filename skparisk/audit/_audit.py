@@ -45,8 +45,8 @@ from skparisk.ledger import OPEN, check_room, suspend_open
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
-from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._given import as_query, is_asked_again
+from skparisk.queries._linear import CorrectionQuery
 from skparisk.reference import (
     LearnedRecords,
     LearnedReference,

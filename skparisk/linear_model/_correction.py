@@ -30,17 +30,13 @@ from skparisk.queries import (
     UnitsQuery,
 )
 from skparisk.queries._base import Floats
-from skparisk.queries._correction import (
-    Corrected,
+from skparisk.queries._linear import (
     CorrectionQuery,
+    LinearQuery,
+    in_units,
+    units_of,
 )
 from skparisk.queries._newton import penalty_shares
-from skparisk.queries._units import (
-    in_units,
-    penalty_of,
-    units_of,
-    with_penalty,
-)
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.sensitivity import SensitivitySampler
@@ -128,7 +124,7 @@ class PublicStart:
     # What pairs are drawn from; None once they are.
     table: TableReference | None
     # What the fit answers.
-    usual: Corrected
+    usual: LinearQuery
     # Coefficients and intercepts of the fit, in the units of the data.
     numbers: Floats
     # Covariance of what the fit is off by, by chance.
@@ -150,7 +146,7 @@ class PublicStart:
 
     @classmethod
     def of(
-        cls, table: TableReference, usual: Corrected, n_records: int, *, chosen: bool
+        cls, table: TableReference, usual: LinearQuery, n_records: int, *, chosen: bool
     ) -> Self | None:
         """Return the fit on a table; None if there is none that is finite.
 
@@ -319,7 +315,7 @@ class CorrectionChooser(PenaltyChooser):
     _tries_draws = False
 
     def _released(self, penalty: float) -> CorrectionQuery:
-        asked = in_units(with_penalty(self._query, penalty), self._units)
+        asked = in_units(self._query.with_penalty(penalty), self._units)
         return self._start.query(asked)
 
     def _expected(
@@ -441,7 +437,7 @@ class CorrectionMixin(BesidePublicMixin):
 
 def _better(
     table: TableReference,
-    usual: Corrected,
+    usual: LinearQuery,
     units: tuple[float, ...],
     fitted: CrossFitted,
     y: Floats,
@@ -455,9 +451,9 @@ def _better(
     best, least = fitted, losses.mean()
     for place in _PLACES:
         strength = 10**place * len(fitted.rows)
-        regress = getattr(usual, "classes", None) is None
+        regress = usual.classes is None
         penalty = float(f"{strength if regress else 1 / strength:.3g}")
-        query = in_units(with_penalty(usual, penalty), units)
+        query = in_units(usual.with_penalty(penalty), units)
         other = cross_fitted(table, query)
         if other is None:
             continue
@@ -470,13 +466,13 @@ def _better(
 
 
 def _penalties(
-    query: Corrected, units: Floats, n_scores: int, n_records: int
+    query: LinearQuery, units: Floats, n_scores: int, n_records: int
 ) -> Floats:
     """Return second derivatives of the penalty, for each record."""
     own = (
         np.array(query.units) if isinstance(query, UnitsQuery) else np.ones(len(units))
     )
-    penalty, classes = penalty_of(query), getattr(query, "classes", None)
+    penalty, classes = query.penalty, query.classes
     if classes is None:
         strengths = np.diag(np.broadcast_to(np.asarray(penalty, float), n_scores))
     else:
@@ -489,12 +485,12 @@ def _inverse(matrix: Floats) -> Floats:
     return np.asarray(np.linalg.pinv(matrix), dtype=np.float64)
 
 
-def _score_outputs(query: Corrected, scales: Floats) -> Floats:
+def _score_outputs(query: LinearQuery, scales: Floats) -> Floats:
     """Return what scores of size one are of released lines of coefficients.
 
     Of more than two classes all have one, and these sum to 0.
     """
     n_scores = len(scales)
-    if getattr(query, "classes", None) is None or n_scores == 1:
+    if query.classes is None or n_scores == 1:
         return np.diag(scales)
     return np.eye(n_scores + 1)[:, 1:] - 1 / (n_scores + 1)

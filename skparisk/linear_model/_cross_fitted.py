@@ -11,9 +11,13 @@ from scipy.special import softmax
 from skparisk._public_fit import PublicFit
 from skparisk.core.sealed import take_rows
 from skparisk.queries._base import Floats
-from skparisk.queries._correction import Corrected, linear_scores, targets_left
 from skparisk.queries._labels import label_codes
-from skparisk.queries._weights import prediction_weights
+from skparisk.queries._linear import (
+    LinearQuery,
+    linear_scores,
+    prediction_weights,
+    targets_left,
+)
 from skparisk.reference import TableReference
 
 _N_FOLDS = 10
@@ -26,7 +30,7 @@ class CrossFitted(NamedTuple):
     other rows leave.
     """
 
-    query: Corrected
+    query: LinearQuery
     table: TableReference
     numbers: Floats
     rows: NDArray[np.intp]
@@ -51,9 +55,9 @@ class Told(NamedTuple):
     costs: Floats
 
     @classmethod
-    def of(cls, query: Corrected, left: Floats, y: Floats) -> Self:
+    def of(cls, query: LinearQuery, left: Floats, y: Floats) -> Self:
         """Return what rows tell of which so much is left; by their targets as such."""
-        classes = getattr(query, "classes", None)
+        classes = query.classes
         if classes is None:
             residuals = left.reshape(len(left), -1)
             n_scores = residuals.shape[1]
@@ -77,7 +81,7 @@ class Told(NamedTuple):
         )
 
 
-def cross_fitted(table: TableReference, usual: Corrected) -> CrossFitted | None:
+def cross_fitted(table: TableReference, usual: LinearQuery) -> CrossFitted | None:
     """Return a fit on a table whose residuals are those of fits to other rows.
 
     Its own residuals are smaller than those of new people, and so would be the noise.
@@ -92,7 +96,7 @@ def cross_fitted(table: TableReference, usual: Corrected) -> CrossFitted | None:
     y = np.asarray(pool.y, dtype=np.float64)
     fit = PublicFit(usual, pool.X, y, table.n_rows)
     mixed = np.random.default_rng(len(rows)).permutation(rows)
-    if getattr(usual, "classes", None) is not None:  # all of them in each fit
+    if usual.classes is not None:  # all of them in each fit
         mixed = mixed[np.argsort(y[mixed], kind="stable")]
     folds = [mixed[fold::_N_FOLDS] for fold in range(min(_N_FOLDS, len(rows)))]
     others = [fit.answer(np.setdiff1d(rows, held)) for held in folds]
@@ -114,7 +118,7 @@ def cross_fitted(table: TableReference, usual: Corrected) -> CrossFitted | None:
     return CrossFitted(usual, table._cross_fitted(left), numbers, rows)
 
 
-def loss_weights(query: Corrected, left: Floats, design: Floats) -> Floats | None:
+def loss_weights(query: LinearQuery, left: Floats, design: Floats) -> Floats | None:
     """Return second derivatives of the mean loss; None if they overflow.
 
     In coefficients of columns that are centered, and then of the intercept, of one
@@ -124,7 +128,7 @@ def loss_weights(query: Corrected, left: Floats, design: Floats) -> Floats | Non
     """
     n_rows, size = len(design), design.shape[1] + query.fit_intercept
     each = prediction_weights(design, size, fit_intercept=query.fit_intercept)
-    classes = getattr(query, "classes", None)
+    classes = query.classes
     if each is None or classes is None:
         return None if each is None else kron(np.eye(left.size // n_rows), each)
     if query.fit_intercept:

@@ -23,7 +23,6 @@ from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty, is_given
 from skparisk.queries import Query
 from skparisk.queries._base import Floats
-from skparisk.queries._units import penalty_of
 
 
 class PrivateLinearClassifier(
@@ -86,7 +85,7 @@ class PrivateLinearClassifier(
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)
         query, self.penalty_choice_ = asked.settle(query, source, data, start)
-        self.C_ = penalty_of(query)
+        self.C_ = query.penalty
         asks, public, data = self._as_asked(source, query, alone, data, start)
         released = self._release(source, asks, data)
         self.classes_ = labels.labels

@@ -14,8 +14,7 @@ from skparisk.linear_model._penalty_choice import (
     PenaltyChooser,
 )
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
-from skparisk.queries._correction import CorrectionQuery
-from skparisk.queries._units import LinearQuery, UnitsQuery, in_units, with_penalty
+from skparisk.queries._linear import CorrectionQuery, LinearQuery, UnitsQuery, in_units
 from skparisk.reference import (
     LearnedReference,
     Reference,
@@ -124,7 +123,7 @@ class AskedPenalty:
         """Return the query with the usual penalty; None where one was given."""
         if not self.chosen and self.units is None:
             return None
-        return with_penalty(query, USUAL_PENALTY)
+        return query.with_penalty(USUAL_PENALTY)
 
     def _check_width(self, n_features: int) -> None:
         if self.units is not None and len(self.units) != n_features:

@@ -20,12 +20,11 @@ from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
 from skparisk.queries._base import Floats
 from skparisk.queries._labels import label_codes
-from skparisk.queries._units import (
+from skparisk.queries._linear import (
     LinearQuery,
     UnitsQuery,
     in_units,
     units_of,
-    with_penalty,
 )
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
@@ -259,7 +258,7 @@ class PenaltyChooser:
 
     def query(self, penalty: float) -> LinearQuery | UnitsQuery:
         """Return the query with a penalty, for columns in units of their size."""
-        return in_units(with_penalty(self._query, penalty), self._units)
+        return in_units(self._query.with_penalty(penalty), self._units)
 
     @np.errstate(over="ignore", invalid="ignore")  # numbers near the largest ones
     def choose(self) -> PenaltyChoice | None:
@@ -309,7 +308,7 @@ class PenaltyChooser:
         self._n_neighbors = _NEIGHBORS if large else 1
         self._n_pairs -= self._n_pairs % self._n_neighbors
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
-        self._classes = getattr(self._query, "classes", None)
+        self._classes = self._query.classes
         self._X = pool.X
         table, self._drawn_from = self._reference, self._reference
         if isinstance(table, TableReference) and table.sampling == "leave-out":
@@ -361,7 +360,7 @@ class PenaltyChooser:
     ) -> float:
         """Return the expected score of a release with noise of that covariance."""
         draws = self._draws(noise) if self._tries_draws else None
-        query = with_penalty(self._query, penalty)
+        query = self._query.with_penalty(penalty)
         scores = [
             fold.score(self._answer(query, fold), covariance, draws, self._query)
             for fold in self._folds
@@ -464,7 +463,7 @@ class _Fold:
         query: LinearQuery,
     ) -> float:
         """Return R2 that is expected; or, with draws, 1 less the usual mean loss."""
-        if draws is None or isinstance(query, RidgeQuery):
+        if draws is None or query.classes is None:
             return self._r2(answer, covariance)
         codes, n_classes = label_codes(self._y, query.classes), len(query.classes)
         scores = self._linear(answer + draws, 1 if n_classes == 2 else n_classes)

@@ -32,7 +32,6 @@ from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import solved_ridge_bounds
-from skparisk.queries._units import penalty_of
 from skparisk.sensitivity import KnownSensitivity
 
 # A target with a standard deviation of a third of the half width of its bounds, half of
@@ -311,7 +310,7 @@ class PrivateRidge(
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)
         query, self.penalty_choice_ = asked.settle(query, source, data, start)
-        self.alpha_ = penalty_of(query)
+        self.alpha_ = query.penalty
         asks, public, data = self._as_asked(source, query, alone, data, start)
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)

@@ -5,7 +5,6 @@ to a vector of `n_outputs` numbers. Any callable is a query. The classes here
 know a fast way to tell how much many pairs of neighboring databases differ.
 """
 
-from skparisk.queries._addends import ClassAddend, TargetAddend
 from skparisk.queries._base import (
     FunctionQuery,
     PairDifferences,
@@ -22,13 +21,13 @@ from skparisk.queries._estimator import (
     PredictionReader,
     Reader,
 )
-from skparisk.queries._leaves import LeafQuery, Leaves
+from skparisk.queries._leaves import ClassAddend, LeafQuery, Leaves, TargetAddend
+from skparisk.queries._linear import UnitsQuery
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._moments import MomentsQuery, moments_sensitivity_bound
 from skparisk.queries._ridge import RidgeQuery
 from skparisk.queries._sums import MeanQuery, RecordQuery, SumQuery
-from skparisk.queries._units import UnitsQuery
 
 __all__ = [
     "AttributeReader",

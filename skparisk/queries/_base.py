@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,22 +57,6 @@ class PairDifferences:
 
 
 Differences: TypeAlias = Callable[[NeighborPairs], PairDifferences]
-_Differences = TypeVar("_Differences", bound=Callable[..., PairDifferences])
-
-
-def one_by_one(differences: _Differences) -> _Differences:
-    """Mark what answers each pair by itself, so that a block may be answered in parts.
-
-    What it returns of a pair does not depend on the others, to the last bit.
-    """
-    vars(differences)["one_by_one"] = True
-    return differences
-
-
-def is_one_by_one(differences: Differences) -> bool:
-    """Tell if a block may be answered in parts."""
-    return hasattr(differences, "one_by_one")
-
 
 # What a class claims of its answers, and what is done without asking for them.
 _OF_ANSWERS = (
@@ -104,7 +88,36 @@ class Query:
     What a query of this package knows of its answers is about these alone. So a class
     of one's own that inherits from one has none of it, but for what it says itself: it
     is asked about both databases of each pair.
+
+    Attributes
+    ----------
+    any_table : bool
+        Whether it takes records as they are given, and not only finite numbers.
+
+    is_sum : bool
+        Whether answers on neighbors differ by what one record adds, exactly. Whatever
+        the records are that both have: these are then not drawn, so that a table gives
+        as many pairs as it has pairs of rows.
+
+    is_mean : bool
+        Whether it is a sum over the records divided by their number.
+
+    is_correction : bool
+        Whether it corrects a fit of public records, and takes what that leaves. Pairs
+        are then drawn from rows as they are under fits to the other rows, and those of
+        no other query are.
+
+    is_repeatable : bool
+        Whether it is known that it answers alike when it is asked again: without random
+        numbers, and without a change of itself. Where that is not known it is asked
+        twice about a sampled database.
     """
+
+    any_table = False
+    is_sum = False
+    is_mean = False
+    is_correction = False
+    is_repeatable = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -130,25 +143,6 @@ class Query:
         return False
 
     @property
-    def any_table(self) -> bool:
-        """Whether it takes records as they are given, and not only finite numbers."""
-        return False
-
-    @property
-    def is_sum(self) -> bool:
-        """Whether answers on neighbors differ by what one record adds, exactly.
-
-        Whatever the records are that both have: these are then not drawn, so that a
-        table gives as many pairs as it has pairs of rows.
-        """
-        return False
-
-    @property
-    def is_mean(self) -> bool:
-        """Whether it is a sum over the records divided by their number."""
-        return False
-
-    @property
     def is_smooth(self) -> bool:
         """Whether it is a sum, a mean or a minimizer of a smooth loss of such.
 
@@ -167,24 +161,6 @@ class Query:
     @property
     def is_matched(self) -> bool:
         """Whether answers are turned or reordered to be like one of public records."""
-        return False
-
-    @property
-    def is_correction(self) -> bool:
-        """Whether it corrects a fit of public records, and takes what that leaves.
-
-        Pairs are then drawn from rows as they are under fits to the other rows, and
-        those of no other query are.
-        """
-        return False
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether it is known that it answers alike when it is asked again.
-
-        Without random numbers, and without a change of itself. Where that is not known
-        it is asked twice about a sampled database.
-        """
         return False
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
@@ -258,6 +234,14 @@ class Query:
         """Whether its pairs are answered one by one, each database by itself."""
         return type(self).on_pool is Query.on_pool
 
+    def check_has_targets(self, pool: RecordPool) -> None:
+        """Raise ValueError if it needs targets, and a pool has none."""
+        if self.needs_y and pool.y is None:
+            raise ValueError(
+                f"The query {self} takes targets, but the reference has none (y), or "
+                "none that are numbers."
+            )
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 
@@ -270,7 +254,6 @@ class Query:
         """Return f(D) - f(D') for each pair, of shape (n_pairs, n_outputs)."""
         return self.on_pool(pairs.pool, pairs.n_records)(pairs).values
 
-    @one_by_one
     def _plain_differences(self, pairs: NeighborPairs) -> PairDifferences:
         """Answer both databases of each pair, one after the other.
 

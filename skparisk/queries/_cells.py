@@ -226,10 +226,9 @@ class CellsQuery(SumQuery):
         places, numbers = (np.concatenate(p, axis=1) for p in zip(*found, strict=True))
         return sparse_rows(places, numbers, before)
 
-    def __call__(self, X: Any, y: Any = None) -> Floats:
-        if len(X) > _MOST_RECORDS:
-            raise ValueError(f"There must be at most 2**28 records, got {len(X)}.")
-        return super().__call__(X, y)
+    def _check_n_records(self, n_records: int) -> None:
+        if n_records > _MOST_RECORDS:
+            raise ValueError(f"There must be at most 2**28 records, got {n_records}.")
 
     def split(self, answer: Floats) -> list[Floats]:
         """Return the sums of each question without weights, (n_sums, cells ...)."""

@@ -178,12 +178,27 @@ class DensityQuery(SumQuery):
         exact = kernel_density_sensitivity_bound(
             n_records, self.bandwidth, len(self.bounds), self.kernel
         )
-        return exact + self._rounding(n_records)
+        # A sum loses at most 2**-53 of its total for each addition that a term goes
+        # through, and a term is off by a few ulps itself (16). Two answers: 2**-52.
+        return exact + (n_records + 16) * 2.0**-52 * self._height
 
     def rows(self, X: Any, y: Any) -> Floats:
         """Return the density of each record by itself, and 1."""
-        added = self._contributions(self.clip(np.asarray(X, dtype=np.float64)))
-        return np.column_stack([added, np.ones(len(added))])
+        X = self.clip(np.asarray(X, dtype=np.float64))
+        with np.errstate(all="ignore"):
+            # Squared distances add up over the axes: each axis is a factor more nodes,
+            # and no array of (records, nodes, features) is ever made.
+            squared = np.zeros((len(X), 1))
+            for column, axis in zip(X.T, self._axes, strict=True):
+                squares = (column[:, None] - axis) ** 2
+                squared = (squared[:, :, None] + squares[:, None]).reshape(len(X), -1)
+            distance = np.sqrt(squared)
+            if self.kernel in _EVERYWHERE:
+                shape = _EVERYWHERE[self.kernel](distance / self.bandwidth)
+            else:
+                shape, near = np.zeros_like(distance), distance < self.bandwidth
+                shape[near] = _COMPACT[self.kernel](distance[near] / self.bandwidth)
+        return np.column_stack([shape * self._height, np.ones(len(X))])
 
     def finish(self, sums: Floats) -> Floats:
         """Return means."""
@@ -201,16 +216,13 @@ class DensityQuery(SumQuery):
         -------
         clipped : ndarray of the shape of `X`
         """
-        self._check_width(X)
-        low, high = np.array(self.bounds).T
-        return X.clip(low, high)
-
-    def _check_width(self, X: Floats) -> None:
         if X.ndim != 2 or X.shape[1] != len(self.bounds):
             raise ValueError(
                 f"bounds must be one pair for each feature, got {len(self.bounds)} for "
                 f"records of shape {X.shape}."
             )
+        low, high = np.array(self.bounds).T
+        return X.clip(low, high)
 
     @cached_property
     def _axes(self) -> list[Floats]:
@@ -219,30 +231,6 @@ class DensityQuery(SumQuery):
     @cached_property
     def _height(self) -> float:
         return _peak(self.bandwidth, len(self.bounds), self.kernel)
-
-    def _rounding(self, n_records: int) -> float:
-        """Return the most that the difference of two answers is off."""
-        # A sum loses at most 2**-53 of its total for each addition that a term goes
-        # through, and a term is off by a few ulps itself (16). Two answers: 2**-52.
-        return (n_records + 16) * 2.0**-52 * self._height
-
-    def _contributions(self, X: Floats) -> Floats:
-        """Return the density of each record by itself, (n_records, n_nodes)."""
-        with np.errstate(all="ignore"):
-            # Squared distances add up over the axes: each axis is a factor more nodes,
-            # and no array of (records, nodes, features) is ever made.
-            squared = np.zeros((len(X), 1))
-            for column, axis in zip(X.T, self._axes, strict=True):
-                squares = (column[:, None] - axis) ** 2
-                squared = (squared[:, :, None] + squares[:, None]).reshape(len(X), -1)
-            distance = np.sqrt(squared)
-            if self.kernel in _EVERYWHERE:
-                shape = _EVERYWHERE[self.kernel](distance / self.bandwidth)
-            else:
-                near = distance < self.bandwidth
-                shape = np.zeros_like(distance)
-                shape[near] = _COMPACT[self.kernel](distance[near] / self.bandwidth)
-        return shape * self._height
 
 
 def check_bounds(bounds: Any) -> tuple[tuple[float, float], ...]:

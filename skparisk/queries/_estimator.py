@@ -18,21 +18,18 @@ from skparisk.core.sealed import Records, copy_records
 from skparisk.queries._base import Floats, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, missing_class
-from skparisk.queries._padding import Unpadded
-from skparisk.queries._state import Numbers, find_numbers, read
+from skparisk.queries._state import Numbers, Unpadded, find_numbers, read
 
-# What multiplies the penalty, or the sum of the losses. Others, such as `Lasso`, weigh
-# a penalty against a mean, which is the same for any number of records.
-_OF_THE_PENALTY = {
+# What multiplies the penalty (alpha), or the sum of the losses (C). Others, such as
+# `Lasso`, weigh a penalty against a mean, which is the same for any number of records.
+_RESIZED = {
     "HuberRegressor": "alpha",
     "KernelRidge": "alpha",
-    "Ridge": "alpha",
-    "RidgeClassifier": "alpha",
-}
-_OF_THE_LOSSES = {
     "LinearSVC": "C",
     "LinearSVR": "C",
     "LogisticRegression": "C",
+    "Ridge": "alpha",
+    "RidgeClassifier": "alpha",
     "SVC": "C",
     "SVR": "C",
 }
@@ -47,13 +44,10 @@ def resize_penalties(estimator: Any, share: float) -> Any:
     parts = {f"{n}__": part for n, part in params.items() if hasattr(part, "fit")}
     changed: dict[str, Any] = {}
     for prefix, part in {"": estimator, **parts}.items():
-        if not type(part).__module__.startswith("sklearn."):
-            continue
-        kind = type(part).__name__
-        for table, factor in ((_OF_THE_PENALTY, share), (_OF_THE_LOSSES, 1 / share)):
-            name = prefix + table.get(kind, "")
-            if name in params and name != prefix:
-                changed[name] = params[name] * factor
+        found = _RESIZED.get(type(part).__name__)
+        if found and type(part).__module__.startswith("sklearn."):
+            name, factor = prefix + found, share if found == "alpha" else 1 / share
+            changed[name] = params[name] * factor
     return clone(estimator).set_params(**changed) if changed else estimator
 
 
@@ -95,8 +89,30 @@ class PredictionReader:
         return {self.method: np.asarray(answer, dtype=np.float64)}
 
 
+class LearnedQuery(Unpadded, Query):
+    """What an estimator learns: queries are equal if they ask equal ones the same."""
+
+    any_table = True  # whatever the estimator takes
+    # Told apart by themselves: a function has no content.
+    align: Align | None = None
+
+    @property
+    def _question(self) -> list[Any]:
+        """All that is asked."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LearnedQuery)
+            and self.align == other.align
+            and are_alike(self._question, other._question)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True, eq=False)
-class EstimatorQuery(Unpadded, Query):
+class EstimatorQuery(LearnedQuery):
     """Numbers that a scikit-learn estimator learned from a database.
 
     A database that lacks a class is answered with zeros, so that the query is a
@@ -161,8 +177,6 @@ class EstimatorQuery(Unpadded, Query):
     @property
     def needs_y(self) -> bool:
         return takes_targets(self.estimator)
-
-    any_table = True  # whatever the estimator takes
 
     @property
     def is_matched(self) -> bool:
@@ -235,16 +249,6 @@ class EstimatorQuery(Unpadded, Query):
             if why := missing_class(counts, self.classes, len(codes)):
                 raise ValueError(why)
         return self(X, y)
-
-    def __eq__(self, other: object) -> bool:
-        """Tell if the same is asked; shapes and anchors may differ."""
-        return (
-            isinstance(other, EstimatorQuery)
-            and self.align == other.align
-            and are_alike(self._question, other._question)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def _question(self) -> list[Any]:

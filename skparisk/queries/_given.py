@@ -9,7 +9,7 @@ from typing import Any
 import joblib
 
 from skparisk.queries._base import FunctionQuery, Query
-from skparisk.queries._padding import blank_padding
+from skparisk.queries._state import blank_padding
 from skparisk.queries._sums import RecordQuery
 
 

@@ -1,31 +1,357 @@
-"""Sums over the leaves of trees whose splits are public, as a query."""
+"""Sums over the cells that records are in: leaves of public trees, or classes."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skparisk.core.checks import check_relation
 from skparisk.core.pairs import LargestMove
-from skparisk.queries._addends import Addend
+from skparisk.core.sealed import Records, take_rows
 from skparisk.queries._base import Floats
-from skparisk.queries._estimator import plain_params
-from skparisk.queries._given import are_alike
-from skparisk.queries._padding import Unpadded
-from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
+from skparisk.queries._estimator import LearnedQuery, plain_params
+from skparisk.queries._labels import label_codes
 from skparisk.queries._sums import SumQuery, sparse_rows
 from skparisk.reference._domain import Domain
+from skparisk.reference._records import concatenate, n_rows
 
+# Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
+_BITS = 51
 # What trees take.
 _LARGEST = float(np.finfo(np.float32).max)
+
+# Steps before, which see one record at a time
+
+# Fitted, they work on each value or on each row, without a product of matrices.
+_ROW_WISE = {
+    "Binarizer",
+    "CountVectorizer",
+    "DictVectorizer",
+    "FeatureHasher",
+    "HashingVectorizer",
+    "KBinsDiscretizer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "MissingIndicator",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "PolynomialFeatures",
+    "QuantileTransformer",
+    "RobustScaler",
+    "SelectFromModel",
+    "SelectKBest",
+    "SelectPercentile",
+    "SimpleImputer",
+    "SplineTransformer",
+    "StandardScaler",
+    "TargetEncoder",
+    "TfidfTransformer",
+    "TfidfVectorizer",
+    "VarianceThreshold",
+}
+
+
+def is_row_wise(step: Any) -> bool:
+    """Tell if a fitted step is known to transform each record by itself."""
+    kind = type(step)
+    if step is None or isinstance(step, str):  # "passthrough" or "drop"
+        return True
+    if kind is Pipeline:
+        return all(is_row_wise(part) for _, part in step.steps)
+    if kind is FeatureUnion:
+        return all(is_row_wise(part) for _, part in step.transformer_list)
+    if kind is ColumnTransformer:
+        return all(is_row_wise(part) for _, part, _ in step.transformers_)
+    if kind is FrozenEstimator:
+        return is_row_wise(step.estimator)
+    package = kind.__module__.partition(".")[0]
+    if kind.__name__ == "FunctionTransformer" and package == "sklearn":
+        return step.func is None
+    return package == "sklearn" and kind.__name__ in _ROW_WISE
+
+
+def transform_each(step: Any, X: Records) -> Records:
+    """Return what a fitted step, or none, makes of records that it sees one by one."""
+    if is_row_wise(step):
+        return X if step is None else step.transform(X)
+    # A copy, because a step may count what it was given.
+    return concatenate(
+        [copy.deepcopy(step).transform(take_rows(X, [row])) for row in range(n_rows(X))]
+    )
+
+
+def _is_alike(find: Callable[[Any], Any], step: Any, X: Records, rtol: float) -> bool:
+    """Tell if the same is found where a step sees all records at once.
+
+    Of public records, whose errors are shown.
+    """
+    apart = find(transform_each(step, X))
+    if is_row_wise(step):
+        return True
+    together = find(copy.deepcopy(step).transform(X))
+    return np.allclose(together, apart, rtol=rtol, equal_nan=True)
+
+
+def _answer_each(
+    answer: Callable[[Records], Any], X: Records, spare: Callable[[], Any]
+) -> Any:
+    """Return the answer for some records, and a spare one for each that is refused.
+
+    Steps refuse records, as encoders do with categories that they do not know: an error
+    would tell of these. `answer` returns an array with a row for each record.
+    """
+    try:
+        return answer(X)
+    except Exception:  # of some record: each half is asked by itself
+        n_records = n_rows(X)
+        if n_records == 1:
+            return spare()
+        halves = slice(n_records // 2), slice(n_records // 2, None)
+        return np.concatenate(
+            [_answer_each(answer, take_rows(X, half), spare) for half in halves]
+        )
+
+
+def as_numbers(records: Any) -> Floats:
+    """Return a table of numbers, such as a sparse matrix or a frame, as an array."""
+    dense = records.toarray() if issparse(records) else records
+    return np.asarray(dense, dtype=np.float64)
+
+
+# What records add
+
+_Moves: TypeAlias = tuple[Floats, float, float]
+
+
+def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
+    """Return numbers in steps that sums of so many are exact on, a power of two.
+
+    A step is too small to be seen.
+    """
+    steps = math.ldexp(1.0, _BITS - math.ceil(math.log2(n_records * largest)))
+    return np.asarray(np.round(numbers * steps) / steps)
+
+
+def _largest_moves(
+    relation: str, count: float, low: Floats, high: Floats, most: float = math.inf
+) -> _Moves:
+    """Return `largest` of a count, and numbers between two ends.
+
+    `most` is what absolute values of the numbers add up to, if each is at most 1.
+    """
+    size, apart = np.maximum(high, -low), high - low
+    l1, squared = count + min(size.sum(), most), count**2 + min((size**2).sum(), most)
+    if relation != "replace-one":
+        return np.append(count, size), float(l1), math.sqrt(squared)
+    # In two cells of a tree, or in the same one, where only the numbers differ.
+    l1 = max(2 * l1, min(apart.sum(), 2 * most))
+    l2 = math.sqrt(max(2 * squared, min((apart**2).sum(), 4 * most)))
+    return np.append(count, np.maximum(size, apart)), float(l1), l2
+
+
+@dataclass(frozen=True)
+class ClassAddend:
+    """One, for the class of the record."""
+
+    classes: tuple[float, ...]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.classes)
+
+    def __call__(self, y: Any) -> Floats:
+        return np.eye(self.n_columns)[label_codes(y, self.classes)]
+
+    def largest(self, relation: str) -> _Moves:
+        """Return the most that one tree's sums move between neighbors.
+
+        For each column by itself, in the l1 norm, and in the l2 norm.
+        """
+        moved = 2 if relation == "replace-one" else 1
+        return np.ones(self.n_columns), float(moved), math.sqrt(moved)
+
+
+@dataclass(frozen=True)
+class MarginAddend:
+    """One for the second of two classes, and minus one for the first.
+
+    A count of each class would have the same sensitivity, and noise twice: in the
+    difference, which is all that decides, it is larger by a factor of the root of 2.
+    """
+
+    classes: tuple[float, ...]
+
+    n_columns = 1
+
+    def __call__(self, y: Any) -> Floats:
+        return np.asarray(2.0 * label_codes(y, self.classes)[:, None] - 1.0)
+
+    def largest(self, relation: str) -> _Moves:
+        # In two cells of a tree, or in one, where labels differ.
+        moved = 2.0 if relation == "replace-one" else 1.0
+        return np.array([moved]), moved, moved
+
+
+@dataclass(frozen=True, eq=False)
+class TargetAddend:
+    """One, and the targets: clipped, centered and in units that are public.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_targets,)
+        What targets are clipped to.
+
+    center, unit : ndarray of shape (n_targets,)
+        What is taken off, and what they are then divided by.
+
+    n_records : int
+        Of a database: its sums are exact, whatever the order.
+    """
+
+    low: Floats
+    high: Floats
+    center: Floats
+    unit: Floats
+    n_records: int
+
+    @property
+    def n_columns(self) -> int:
+        return 1 + len(self.low)
+
+    def _add(self, y: Floats) -> Floats:
+        """Return what targets add."""
+        # Divided first: differences of very large numbers may be beyond any.
+        low, high, y = (each / self.unit for each in (self.low, self.high, y))
+        center = self.center / self.unit
+        reach = np.maximum(high - center, center - low).max()
+        return _on_grid(y - center, self.n_records, max(1.0, reach))
+
+    def __call__(self, y: Any) -> Floats:
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if targets.shape[1] != len(self.low) or np.isnan(targets).any():
+            raise ValueError(
+                f"Targets must be numbers in {len(self.low)} column(s), got shape "
+                f"{targets.shape}."
+            )
+        clipped = np.clip(targets, self.low, self.high)
+        return np.column_stack([np.ones(len(targets)), self._add(clipped)])
+
+    def as_targets(self, values: Floats) -> Floats:
+        """Return numbers in the units of what is added as targets, in their range."""
+        with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
+            return np.clip(self.center + self.unit * values, self.low, self.high)
+
+    def largest(self, relation: str) -> _Moves:
+        return _largest_moves(relation, 1.0, self._add(self.low), self._add(self.high))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureAddend:
+    """The features: clipped, each in [-1, 1], and maybe their squares as well.
+
+    First of all comes a count, in a weight of its own, as all means are divided by it.
+    """
+
+    # Shape (n_features,). What features are clipped to, after the steps before.
+    low: Floats
+    high: Floats
+    # Of a database: its sums are exact, whatever the order.
+    n_records: int
+    # Whether 2 z² - 1 is added as well, for each feature z in [-1, 1].
+    squared: bool = False
+    # What all features of a record add at most, in absolute values, where only a few of
+    # them are not 0. None: 1 for each number.
+    most: float | None = None
+    # The fitted steps that records go through before, each by itself. One that these
+    # refuse adds 1 to its class, and nothing else.
+    before: Any = None
+    # What numbers go through then; `low` and `high` are of what comes out.
+    recode: Any = None
+
+    @property
+    def n_columns(self) -> int:
+        return 1 + len(self.low) * (1 + self.squared)
+
+    @property
+    def weight(self) -> float:
+        """What a record adds to the count: near half the root of what others are."""
+        return 2.0 ** max(0, round(math.log2(max(self._most, 1.0)) / 2 - 1))
+
+    def __call__(self, X: Any) -> Floats:
+        nothing = np.zeros((1, self.n_columns - 1))
+        added = _answer_each(self._add, X, lambda: nothing)
+        return np.column_stack([np.full(len(added), self.weight), added])
+
+    def keeps_apart(self, X: Any) -> bool:
+        """Tell if steps make the same of records that they see all at once."""
+        return _is_alike(as_numbers, self.before, X, 2.0**-20)
+
+    @property
+    def typical(self) -> Floats:
+        """What numbers are on average, for features that are uniform."""
+        of_squares = np.full(len(self.low) if self.squared else 0, -1 / 3)
+        return np.append(np.zeros(len(self.low)), of_squares)
+
+    def in_records(self, sums: Floats) -> Floats:
+        """Return sums with counts of records in the first column."""
+        weights = np.ones(self.n_columns)
+        weights[0] = self.weight
+        return np.asarray(sums / weights)
+
+    def as_features(self, values: Floats) -> Floats:
+        """Return numbers in [-1, 1] in the units of the features."""
+        return self._middle + self._half * values
+
+    def as_squares(self, values: Floats) -> Floats:
+        """Return squares of numbers in [-1, 1] in the units of the features."""
+        return self._half**2 * values
+
+    def largest(self, relation: str) -> _Moves:
+        """Return the most that the sums of all classes move between neighbors."""
+        ends = np.ones(self.n_columns - 1)
+        return _largest_moves(relation, self.weight, -ends, ends, self._most)
+
+    @property
+    def _most(self) -> float:
+        return float(self.n_columns - 1) if self.most is None else self.most
+
+    @property
+    def _middle(self) -> Floats:
+        return np.asarray(self.low / 2 + self.high / 2)
+
+    @property
+    def _half(self) -> Floats:
+        half = self.high / 2 - self.low / 2
+        return np.where(half > 0, half, 1.0)
+
+    def _add(self, X: Any) -> Floats:
+        """Return what features add, where no record is refused."""
+        numbers = as_numbers(transform_each(self.before, X))
+        if self.recode is not None:
+            numbers = self.recode.transform(numbers)
+        scaled = (numbers.clip(self.low, self.high) - self._middle) / self._half
+        scaled = _on_grid(np.nan_to_num(scaled).clip(-1.0, 1.0), self.n_records, 1.0)
+        if not self.squared:
+            return scaled
+        return np.column_stack(
+            [scaled, _on_grid(2 * scaled**2 - 1, self.n_records, 1.0)]
+        )
+
+
+Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend | FeatureAddend
+
+# Where they add it: one cell of each tree
 
 
 def _as_trees_take_them(records: Any) -> Any:
@@ -39,24 +365,6 @@ def _as_trees_take_them(records: Any) -> Any:
     numbers = csr_matrix(records, dtype=np.float64, copy=True)
     numbers.data = np.clip(numbers.data, -_LARGEST, _LARGEST)
     return numbers.astype(np.float32)
-
-
-class Cells(Protocol):
-    """Where records are counted: one cell of each tree."""
-
-    @property
-    def n_cells(self) -> int:
-        """Cells of all trees."""
-        ...
-
-    @property
-    def n_trees(self) -> int:
-        """Cells that a record is in."""
-        ...
-
-    def of(self, records: Any, /) -> NDArray[np.intp]:
-        """Return the cells of each record, (n_records, n_trees)."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,23 +403,16 @@ class Leaves:
         A record that a step before the trees refuses is in the first cell.
         """
         first = [[cells[cells >= 0].min() for cells in self.cells]]
-        found = answer_each(self._of_all, X, lambda: np.array(first))
+        found = _answer_each(self._of_all, X, lambda: np.array(first))
         return np.asarray(found, dtype=np.intp)
 
     def keeps_apart(self, X: Any) -> bool:
-        """Tell if records are in the same cells where steps see all of them at once.
-
-        Of public records, whose errors are shown.
-        """
-        apart = self._of_all(X)
-        if self.before is None or is_row_wise(self.before):
-            return True
-        together = copy.deepcopy(self.before).transform(X)
-        return bool((self._find(together) == apart).all())
+        """Tell if records are in the same cells where steps see all of them at once."""
+        return _is_alike(self._find, self.before, X, 0.0)
 
     def _of_all(self, X: Any) -> NDArray[np.intp]:
         """Return the cells of records, none of which is refused."""
-        return self._find(X if self.before is None else transform_each(self.before, X))
+        return self._find(transform_each(self.before, X))
 
     def _find(self, records: Any) -> NDArray[np.intp]:
         """Return the cells of transformed records."""
@@ -124,8 +425,31 @@ class Leaves:
         return np.column_stack(cells)
 
 
+@dataclass(frozen=True)
+class ClassCells:
+    """One cell for each class.
+
+    Parameters
+    ----------
+    classes : tuple of float
+        The numbers that stand for the classes, sorted.
+    """
+
+    classes: tuple[float, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.classes)
+
+    n_trees = 1
+
+    def of(self, y: Any) -> NDArray[np.intp]:
+        """Return the cell of each record, by its label, (n_records, 1)."""
+        return label_codes(y, self.classes)[:, None]
+
+
 @dataclass(frozen=True, eq=False)
-class LeafQuery(Unpadded, SumQuery):
+class LeafQuery(LearnedQuery, SumQuery):
     """Sums over the records in each cell of trees whose splits are public.
 
     Parameters
@@ -164,7 +488,7 @@ class LeafQuery(Unpadded, SumQuery):
     array([1., 0., 0., 2.])
     """
 
-    leaves: Cells
+    leaves: Leaves | ClassCells
     addend: Addend
     asked: Any
     labels: NDArray[Any] | None = None
@@ -174,13 +498,12 @@ class LeafQuery(Unpadded, SumQuery):
         {}
     )  # what noise takes out of these is brought back with leaf values
     needs_y = True
-    any_table = True  # whatever the estimator takes
     is_sum = True  # neighbors differ by what one record adds to its cells
 
     @property
     def classes(self) -> tuple[float, ...] | None:
         """The numbers that stand for the classes in a database."""
-        return getattr(self.addend, "classes", None)
+        return getattr(self.addend, "classes", getattr(self.leaves, "classes", None))
 
     @property
     def n_outputs(self) -> int:
@@ -236,14 +559,6 @@ class LeafQuery(Unpadded, SumQuery):
             self.bound("l1", relation),
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Tell if the same is asked; splits may differ."""
-        return isinstance(other, LeafQuery) and are_alike(
-            self._question, other._question
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def _question(self) -> list[Any]:
         columns = self.classes or self.addend.n_columns
@@ -251,3 +566,23 @@ class LeafQuery(Unpadded, SumQuery):
 
     def __str__(self) -> str:
         return f"{type(self.asked).__name__} (leaves)"
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSumsQuery(LeafQuery):
+    """Sums over the records of each class.
+
+    As `LeafQuery`, with labels that say which cell a record is in, and features that
+    say what it adds there: `leaves` are classes, and the addend is of features.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-class-sums`). As for leaves: the largest difference of any
+    neighbors is known, and sums are exact.
+    """
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        return self.leaves.of(y), self.addend(X)
+
+    def __str__(self) -> str:
+        return f"{type(self.asked).__name__} (sums of classes)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,8 @@ from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.release import silenced
 from skparisk.core.weights import RowSums, symmetric
 from skparisk.queries._base import Floats
-from skparisk.queries._labels import check_classes, label_codes
+from skparisk.queries._labels import check_classes
 from skparisk.queries._weighted import Answers, WeightedQuery
-from skparisk.queries._weights import prediction_weights
 
 LOSSES = ("hinge", "squared_hinge")
 
@@ -88,8 +87,6 @@ class LinearSVCQuery(WeightedQuery):
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
         object.__setattr__(self, "intercept_scaling", scaling)
 
-    needs_y = True
-
     @property
     def is_smooth(self) -> bool:
         return self.loss == "squared_hinge"
@@ -99,17 +96,10 @@ class LinearSVCQuery(WeightedQuery):
         """Whether no answer depends on the order: one by descent may."""
         return self.is_smooth
 
-    @property
-    def n_problems(self) -> int:
-        """One for two classes, else one for each class."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    def answering(self, X: Any, y: Any) -> Answers:
-        codes = label_codes(y, self.classes)
-        design = np.asarray(X, dtype=np.float64)
-        if self.fit_intercept:
-            constant = np.full(len(design), float(self.intercept_scaling))
-            design = np.column_stack([design, constant])
+    def answering(
+        self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
+    ) -> Answers:
+        design = self._with_constant(X, self.intercept_scaling)
         products = RowSums(design, products=True)  # of which signs cancel
         positive = range(len(self.classes))[-self.n_problems :]
         signed = [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
@@ -129,23 +119,11 @@ class LinearSVCQuery(WeightedQuery):
                         found[:, k] = np.where(solved[:, None], W, np.nan)
                     else:
                         found[:, k] = minimize_hinge(Z, weights, self.C)
-            return self._released(found), Solutions(found)
+            answers = self._flat(found)
+            answers[:, self.n_problems * X.shape[1] :] *= self.intercept_scaling
+            return answers, Solutions(found)
 
         return answers
-
-    def _released(self, solutions: Floats) -> Floats:
-        """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
-        m, k, q = solutions.shape
-        if not self.fit_intercept:
-            return solutions.reshape(m, k * q)
-        coefs = solutions[:, :, :-1].reshape(m, k * (q - 1))
-        return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
-
-    def resized(self, share: float) -> LinearSVCQuery:
-        return replace(self, C=self.C / share)
-
-    def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
-        return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
 
 # Hinge losses

@@ -14,9 +14,9 @@ from skparisk.core.pairs import LargestMove
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import longest_row, solved_logistic_bound
 from skparisk.queries._labels import check_classes, label_codes, split_offsets
+from skparisk.queries._linear import centers_of
 from skparisk.queries._newton import LogLoss, Minimum
 from skparisk.queries._weighted import Answers, WeightedQuery
-from skparisk.queries._weights import prediction_weights
 from skparisk.reference._domain import Domain
 
 # Numbers of more bits are scaled down.
@@ -83,23 +83,24 @@ class LogisticRegressionQuery(WeightedQuery):
         check_flag(self.fit_intercept, "fit_intercept")
 
     is_smooth = True
-    needs_y = True
 
-    def __call__(self, X: Any, y: Any = None) -> Floats:
-        labels, _ = split_offsets(y, self.classes)
-        codes = label_codes(labels, self.classes)
-        if self.fit_intercept and len(np.unique(codes)) < len(self.classes):
-            return np.zeros(self._n_outputs(np.shape(X)[1]))
-        return super().__call__(X, y)
+    @property
+    def _needs_all_classes(self) -> bool:
+        """Whether there are intercepts: nothing else holds these back."""
+        return self.fit_intercept
+
+    def _labels_of(self, y: Any) -> tuple[NDArray[np.intp], Floats | None]:
+        labels, offsets = split_offsets(y, self.classes)
+        return label_codes(labels, self.classes), offsets
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
-        labels, _ = split_offsets(y, self.classes)
-        if len(np.unique(label_codes(labels, self.classes))) < len(self.classes):
+        codes, offsets = self._labels_of(y)
+        if len(np.unique(codes)) < len(self.classes):
             return self
-        center = np.median(np.asarray(X, dtype=np.float64), axis=0)
-        placed = replace(self, center=tuple(np.nan_to_num(center).tolist()))
+        X = np.asarray(X, dtype=np.float64)
+        placed = replace(self, center=centers_of(X))
         weights = np.full((1, len(X)), n_records / len(X))
-        loss, units = placed.loss(X, y)
+        loss, units = placed.loss(X, codes, offsets)
         start = loss.minimize(weights).theta / units
         return replace(placed, start=tuple(np.nan_to_num(start).ravel().tolist()))
 
@@ -107,8 +108,10 @@ class LogisticRegressionQuery(WeightedQuery):
         object.__setattr__(self, "center", None)
         object.__setattr__(self, "start", None)
 
-    def answering(self, X: Any, y: Any) -> Answers:
-        (loss, units), n_features = self.loss(X, y), np.shape(X)[1]
+    def answering(
+        self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
+    ) -> Answers:
+        loss, units = self.loss(X, codes, offsets)
 
         @np.errstate(all="ignore")  # that a number overflows would be a release
         def answers(weights: Floats, near: Minimum | None) -> tuple[Floats, Minimum]:
@@ -119,27 +122,19 @@ class LogisticRegressionQuery(WeightedQuery):
             if theta.shape[1] > 1:  # of the first class as well, with the sum 0
                 theta = np.concatenate([np.zeros_like(theta[:, :1]), theta], axis=1)
                 theta -= theta.mean(axis=1, keepdims=True)
-            (m, lines), free = theta.shape[:2], bool(self.fit_intercept)
-            coef, intercept = theta[:, :, :n_features], theta[:, :, n_features:]
-            parts = [
-                coef.reshape(m, lines * n_features),
-                intercept.reshape(m, lines * free),
-            ]
-            return np.concatenate(parts, axis=1), found
+            return self._flat(theta), found
 
         return answers
 
-    def loss(self, X: Any, y: Any) -> tuple[LogLoss, Floats]:
+    def loss(
+        self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
+    ) -> tuple[LogLoss, Floats]:
         """Return the loss of records, with moved features, and the units of these.
 
         A far private record, such as 1e200, must have an answer as any other.
         """
-        labels, offsets = split_offsets(y, self.classes)
-        codes, X = label_codes(labels, self.classes), np.asarray(X, dtype=np.float64)
-        design = X
-        if self.fit_intercept:
-            moved = X if self.center is None else X - np.array(self.center)
-            design = np.column_stack([moved, np.ones(len(X))])
+        moved = self.fit_intercept and self.center is not None
+        design = self._with_constant(X - np.array(self.center) if moved else X)
         shape = (len(self.classes) - 1, design.shape[1])
         start = np.zeros(shape)
         if self.start is not None and len(self.start) == start.size:
@@ -154,11 +149,8 @@ class LogisticRegressionQuery(WeightedQuery):
             least = np.where(penalty > 0, 1e-300, 0.0)
             penalty = np.maximum(penalty / units / units, least)
             scaled = design / units
-        loss = LogLoss(scaled, codes, shape[0], offsets, penalty, start * units)
+        loss = LogLoss(scaled, codes, offsets, penalty, start * units)
         return loss, units
-
-    def resized(self, share: float) -> LogisticRegressionQuery:
-        return replace(self, C=self.C / share)
 
     def largest_move(
         self, domain: Domain, n_records: int, relation: str
@@ -175,11 +167,5 @@ class LogisticRegressionQuery(WeightedQuery):
         )
         if bound is None:
             return None
-        return LargestMove(np.full(self._n_outputs(box.shape[1]), bound), bound)
-
-    def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
-        return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
-
-    def _n_outputs(self, n_features: int) -> int:
-        n_rows = 1 if len(self.classes) == 2 else len(self.classes)
-        return n_rows * (n_features + self.fit_intercept)
+        n_outputs = self.n_problems * box.shape[1]
+        return LargestMove(np.full(n_outputs, bound), bound)

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
 from skparisk.core.pairs import LargestMove
-from skparisk.queries._base import Differences
 from skparisk.queries._sums import SumQuery
-from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
 # Whole numbers up to this are floats, and so is each sum of them that stays below.
@@ -70,9 +68,7 @@ def moments_sensitivity_bound(
     (2.25, 5.333333333333333)
     """
     d = check_at_least(n_columns, "n_columns", 1)
-    q = check_at_least(n_targets, "n_targets", 0)
-    if q >= d:
-        raise ValueError(f"n_targets must be less than the {d} columns, got {q}.")
+    q = _check_n_targets(n_targets, d)
     squared = float(d - q)
     if radius is not None:
         squared = min(squared, check_positive(radius, "radius") ** 2)
@@ -90,6 +86,16 @@ def moments_sensitivity_bound(
             norm += parts[these].sum() / (a**constant * b**targets)
     balls = np.sqrt(2 * norm) * (a + squared + q * b)
     return min(box, float(balls.min()) * _SLACK)
+
+
+def _check_n_targets(n_targets: Any, n_columns: int) -> int:
+    """Return how many of the columns are targets: not all of them."""
+    found = check_at_least(n_targets, "n_targets", 0)
+    if found >= n_columns:
+        raise ValueError(
+            f"n_targets must be less than the {n_columns} columns, got {found}."
+        )
+    return found
 
 
 def output_columns(n_columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -155,14 +161,14 @@ class MomentsQuery(SumQuery):
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("center", "scale"):
+        for name, least, allowed in (
+            ("center", -math.inf, "finite numbers"),
+            ("scale", 0.0, "finite numbers above 0"),
+        ):
             given = getattr(self, name)
             values = np.asarray(given, dtype=np.float64)
-            wrong = not np.isfinite(values).all() or (
-                name == "scale" and not (values > 0).all()
-            )
-            if values.ndim != 1 or not values.size or wrong:
-                allowed = "finite numbers" + (" above 0" if name == "scale" else "")
+            fine = np.isfinite(values) & (values > least)
+            if values.ndim != 1 or not values.size or not fine.all():
                 raise ValueError(
                     f"{name} must be {allowed}, one for each column, got {given!r}."
                 )
@@ -173,12 +179,7 @@ class MomentsQuery(SumQuery):
                 f"{len(self.center)} and {len(self.scale)}."
             )
         n_records = check_at_least(self.n_records, "n_records", 1)
-        check_at_least(self.n_targets, "n_targets", 0)
-        if self.n_targets >= self.n_columns:
-            raise ValueError(
-                f"n_targets must be less than the {self.n_columns} columns, got "
-                f"{self.n_targets!r}."
-            )
+        _check_n_targets(self.n_targets, self.n_columns)
         check_positive(self.limit, "limit")
         if self.radius is not None:
             check_positive(self.radius, "radius")
@@ -210,10 +211,12 @@ class MomentsQuery(SumQuery):
         most = math.isqrt(_LARGEST_SUM // self.n_records)
         return math.ldexp(1.0, -math.floor(math.log2(most / self.limit)))
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
-        if len(X) > self.n_records:
-            raise ValueError(f"n_records={self.n_records}, but there are more records.")
-        return super().__call__(X, y)
+    def _check_n_records(self, n_records: int) -> None:
+        if n_records > self.n_records:
+            raise ValueError(
+                f"n_records={self.n_records} of the query must be at least that of a "
+                "database, but there are more records."
+            )
 
     def rows(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Return records in whole steps of the grid, of which sums are exact, and 1."""
@@ -265,14 +268,6 @@ class MomentsQuery(SumQuery):
         l2 = math.sqrt(squared + float(linear @ linear))
         l2 = min(l2, float(np.linalg.norm(moves)))
         return LargestMove(moves * _SLACK, l2 * _SLACK)
-
-    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if n_records > self.n_records:
-            raise ValueError(
-                f"n_records={self.n_records} of the query must be at least the "
-                f"{n_records} records of a database."
-            )
-        return super().on_pool(pool, n_records)
 
     @property
     def _steps(self) -> NDArray[np.float64]:

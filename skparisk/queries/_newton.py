@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,18 +40,6 @@ class Minimum(NamedTuple):
     since: Floats  # (m,): how far scores are from where these are
     weights: Floats  # (m, n_rows)
 
-    @classmethod
-    def none(cls, weights: Floats, shape: tuple[int, int]) -> Self:
-        """Return none of any."""
-        m, size = len(weights), shape[0] * shape[1]
-        theta, inverse = np.full((m, *shape), np.nan), np.full((m, size, size), np.nan)
-        return cls(theta, inverse, np.full(m, np.nan), weights)
-
-    def keep(self, which: NDArray[np.intp], *parts: Floats) -> None:
-        """Store the results of some databases."""
-        for own, part in zip(self, parts, strict=False):
-            own[which] = part
-
     def take(self, which: Any) -> Minimum:
         """Select databases."""
         return Minimum(*(part[which] for part in self))
@@ -76,11 +64,6 @@ class _Way:
         self.present = (self.weights > 0).astype(np.float64)
         self.n_records = self.weights.sum(axis=1).clip(min=1)
 
-    @property
-    def found(self) -> tuple[Floats, Floats, Floats]:
-        """What a `Minimum` has first."""
-        return self.theta, self.inverse, self.since
-
     def scores_of(self, which: Any) -> Floats:
         """Select scores of databases; one line if all share them."""
         return self.scores if len(self.scores) == 1 else self.scores[which]
@@ -104,9 +87,6 @@ class LogLoss:
     codes : ndarray of shape (n_rows,)
         Classes, in 0, ..., n_logits.
 
-    n_logits : int
-        Scores of a record.
-
     offsets : ndarray of shape (n_logits, n_rows) or None
         Scores that records have before.
 
@@ -121,11 +101,11 @@ class LogLoss:
         self,
         design: Floats,
         codes: NDArray[np.intp],
-        n_logits: int,
         offsets: Floats | None,
         penalty: Floats,
         start: Floats,
     ) -> None:
+        n_logits = len(start)
         of_class = codes == np.arange(1, n_logits + 1)[:, None]
         self._k, self._of_class = n_logits, of_class
         self._rows_of = [np.flatnonzero(own) for own in of_class]
@@ -168,8 +148,10 @@ class LogLoss:
             Minimizers of m databases with all but a record or two in common, to start
             from. None: start where all do.
         """
-        ends = Minimum.none(weights, self._start.shape)
-        if not len(weights):
+        (m, _), (k, q) = weights.shape, self._start.shape
+        theta, inverse = np.full((m, k, q), np.nan), np.full((m, k * q, k * q), np.nan)
+        ends = Minimum(theta, inverse, np.full(m, np.nan), weights)
+        if not m:
             return ends
         way = self._begin(weights) if near is None else self._begin_near(weights, near)
         far_off = 1.0 if self._is_large else _SAME if near is None else 4 * _SAME
@@ -189,7 +171,9 @@ class LogLoss:
             # Of other curvature no step is the last one: where no record tells of a
             # feature, it may be as wrong as it likes.
             done &= way.own & way.going & (number > 0)
-            ends.keep(way.place[done], *(p[done] for p in way.found))
+            found = way.theta, way.inverse, way.since
+            for every, own in zip(ends, found, strict=False):
+                every[way.place[done]] = own[done]
             way.going &= ~done & np.isfinite(size)
             if not way.going.any():
                 break

@@ -14,8 +14,8 @@ from skparisk.core.pairs import LargestMove
 from skparisk.core.weights import symmetric
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
+from skparisk.queries._linear import LinearQuery, centers_of
 from skparisk.queries._sums import SumQuery
-from skparisk.queries._weights import prediction_weights
 from skparisk.reference._domain import Domain
 
 # A smaller pivot, in units in which diagonals are 1, is rounding.
@@ -23,7 +23,7 @@ _SINGULAR = 2.0**-36
 
 
 @dataclass(frozen=True)
-class RidgeQuery(SumQuery):
+class RidgeQuery(LinearQuery, SumQuery):
     """Coefficients and intercept of scikit-learn's `Ridge`.
 
     Parameters
@@ -57,10 +57,10 @@ class RidgeQuery(SumQuery):
     center: tuple[float, ...] | None = field(default=None, compare=False, repr=False)
     n_targets: int = field(default=1, compare=False, repr=False)
 
-    is_repeatable = True
+    classes = None
     is_smooth = True
-    needs_y = True
     products = True
+    _penalty_name = "alpha"
 
     def __post_init__(self) -> None:
         if isinstance(self.alpha, (list, tuple, np.ndarray)) and np.ndim(self.alpha):
@@ -74,17 +74,13 @@ class RidgeQuery(SumQuery):
 
     def shaped(self, X: Any, y: Any) -> Self:
         self.check_targets(y)
-        n_targets = int(np.size(y) // len(y))
-        return replace(self, n_targets=n_targets)
+        return replace(self, n_targets=int(np.size(y) // len(y)))
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
         if not self.fit_intercept:
             return self
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        with np.errstate(all="ignore"):
-            # Not means, which few records that are far off move away from all others.
-            center = np.median(np.column_stack([X, targets]), axis=0)
-        return replace(self, center=tuple(np.nan_to_num(center).tolist()))
+        return replace(self, center=centers_of(np.column_stack([X, targets])))
 
     def forget_place(self) -> None:
         object.__setattr__(self, "center", None)
@@ -108,7 +104,8 @@ class RidgeQuery(SumQuery):
         if self.fit_intercept:
             means = whole[:, -1, :-1] / whole[:, -1, -1:]
             whole = whole[:, :-1, :-1] - means[:, :, None] * whole[:, -1:, :-1]
-        coef = solve_penalized(whole[:, :d, :d], whole[:, :d, d:], self._penalties)
+        penalties = np.broadcast_to(self.alpha, self.n_targets)
+        coef = solve_penalized(whole[:, :d, :d], whole[:, :d, d:], penalties)
         coef = coef.swapaxes(1, 2)
         flat = coef.reshape(len(coef), -1)
         if not self.fit_intercept:
@@ -118,12 +115,8 @@ class RidgeQuery(SumQuery):
         means = means[:, d:] - (coef @ means[:, :d, None])[:, :, 0]
         return np.concatenate([flat, means], axis=1)
 
-    @property
-    def _penalties(self) -> Floats:
-        return np.broadcast_to(self.alpha, self.n_targets)
-
-    def resized(self, share: float) -> RidgeQuery:
-        return replace(self, alpha=tuple((np.atleast_1d(self.alpha) * share).tolist()))
+    def resized(self, share: float) -> Self:
+        return self.with_penalty(tuple((np.atleast_1d(self.alpha) * share).tolist()))
 
     def largest_move(
         self, domain: Domain, n_records: int, relation: str
@@ -150,9 +143,6 @@ class RidgeQuery(SumQuery):
             return None
         outputs = np.repeat(bounds, box.shape[1])
         return LargestMove(outputs, float(np.linalg.norm(bounds)))
-
-    def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
-        return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
     def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""

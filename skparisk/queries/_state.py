@@ -6,9 +6,11 @@ A place is an attribute, or one of an object inside: ``coef_``,
 
 from __future__ import annotations
 
+import copy
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from contextlib import suppress
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ _CLOSED = (
     types.MethodType,
     types.BuiltinFunctionType,
 )
+_TREE = ("sklearn.tree._tree", "Tree")
 
 
 def find_places(fitted: Any, *, frozen: bool = False) -> Iterator[tuple[str, Any]]:
@@ -69,7 +72,7 @@ def read(fitted: Any, place: str) -> Any:
     Raises AttributeError, KeyError, IndexError or ValueError if there is none.
     """
     value = fitted
-    for name in place.split("."):
+    for name in place.split(".") if place else ():
         value = _child(value, name)
     return value
 
@@ -81,14 +84,12 @@ def fill(fitted: Any, numbers: Numbers) -> None:
     """
     for place, values in numbers.items():
         parent, _, name = place.rpartition(".")
-        holder = read(fitted, parent) if parent else fitted
-        old = _child_or_none(holder, name)
-        if (
-            isinstance(old, np.ndarray)
-            and old.dtype.kind == "f"
-            and old.shape == values.shape
-            and old.ndim
-        ):
+        holder = read(fitted, parent)
+        old: Any = None
+        with suppress(AttributeError, LookupError):
+            old = _child(holder, name)
+        is_same = isinstance(old, np.ndarray) and old.shape == values.shape
+        if is_same and old.ndim and old.dtype.kind == "f":
             old[...] = values
             continue
         value = values.copy() if values.ndim else float(values)
@@ -144,13 +145,6 @@ def _child(holder: Any, name: str) -> Any:
     return getattr(holder, name)
 
 
-def _child_or_none(holder: Any, name: str) -> Any:
-    try:
-        return _child(holder, name)
-    except (AttributeError, LookupError):
-        return None
-
-
 def _key(holder: Any, name: str) -> str | int:
     if isinstance(holder, dict):
         return name if name in holder else int(name)
@@ -165,6 +159,29 @@ def _name_of(child: Any) -> str | None:
 
 
 def _can_be_set(fitted: Any, place: str) -> bool:
-    parent = parent_of(place)
-    holder = read(fitted, parent) if parent else fitted
-    return not isinstance(holder, tuple | np.ndarray)
+    return not isinstance(read(fitted, parent_of(place)), tuple | np.ndarray)
+
+
+def blank_padding(root: Any) -> None:
+    """Set bytes between the fields of nodes of scikit-learn's trees to 0.
+
+    A copy of a tree leaves there what stood in memory before, which may have been
+    private, and a pickle has it.
+    """
+    for _, value in find_places(root, frozen=True):
+        if (type(value).__module__, type(value).__name__) == _TREE:
+            nodes = value.__getstate__()["nodes"]  # not a copy
+            own = np.zeros(nodes.dtype.itemsize, dtype=bool)
+            for dtype, offset, *_ in nodes.dtype.fields.values():
+                own[offset : offset + dtype.itemsize] = True
+            nodes.view(np.uint8).reshape(len(nodes), -1)[:, ~own] = 0
+
+
+class Unpadded:
+    """Copies have blank padding, whatever holds the trees."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = memo[id(self)] = copy.copy(self)
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        blank_padding(copied)
+        return copied

@@ -73,7 +73,11 @@ class SumQuery(Query):
         """Return the answers, (m, n_outputs), that follow from sums of (m, width)."""
         return sums
 
+    def _check_n_records(self, n_records: int) -> None:
+        """Raise ValueError if sums over so many records are not those that it says."""
+
     def __call__(self, X: Any, y: Any = None) -> Floats:
+        self._check_n_records(n_rows(X))
         shaped = self.shaped(X, y)
         total: Any = 0.0
         with np.errstate(all="ignore"):  # that one overflows would be a release
@@ -84,8 +88,8 @@ class SumQuery(Query):
             return np.asarray(shaped.finish(total[None])[0])
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.needs_y and pool.y is None:
-            raise ValueError("The query needs targets, but the reference has none (y).")
+        self.check_has_targets(pool)
+        self._check_n_records(n_records)
         return PoolSums(self.shaped(pool.X, pool.y), pool, n_records)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Floats, PairDifferences, Query
-from skparisk.queries._labels import label_codes, missing_class, split_offsets
+from skparisk.queries._base import Differences, Floats, PairDifferences
+from skparisk.queries._labels import label_codes, missing_class
+from skparisk.queries._linear import LinearQuery
 from skparisk.queries._sums import counts_pay, how_far_off
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
-from skparisk.reference._records import n_rows
 from skparisk.reference._rows import count_rows
 
 Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
@@ -28,22 +28,35 @@ _NOT_CONVERGED = (
 )
 
 
-class WeightedQuery(Query):
+class WeightedQuery(LinearQuery):
     """A function of how often each row of a pool is in a database.
 
     Sampled databases and the private one, where each row is there once, are answered by
-    the same method.
+    the same method. Sampled databases without one of the classes count as not answered:
+    such a pair needs infinite noise.
     """
 
-    classes: tuple[float, ...]  # of labels; the targets may have offsets beside them
-
-    is_repeatable = True
+    classes: tuple[float, ...]
 
     @property
     def is_unordered(self) -> bool:
         return True
 
-    def answering(self, X: Any, y: Any) -> Answers:
+    @property
+    def _needs_all_classes(self) -> bool:
+        """Whether there is no minimizer without one of them.
+
+        The answer is then 0, as an error would tell that the class is missing.
+        """
+        return False
+
+    def _labels_of(self, y: Any) -> tuple[NDArray[np.intp], Floats | None]:
+        """Return the class of each record by number; and scores beforehand, if any."""
+        return label_codes(y, self.classes), None
+
+    def answering(
+        self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
+    ) -> Answers:
         """Return what answers databases of rows of a pool.
 
         A function of weights, (m, n_rows), that returns (m, n_outputs), NaN where a
@@ -55,13 +68,34 @@ class WeightedQuery(Query):
         raise NotImplementedError
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        answers, _ = self.answering(X, y)(np.ones((1, n_rows(X))), None)
-        return answers[0]
+        X, (codes, offsets) = np.asarray(X, dtype=np.float64), self._labels_of(y)
+        if self._needs_all_classes and len(np.unique(codes)) < len(self.classes):
+            return np.zeros(self.n_problems * (X.shape[1] + self.fit_intercept))
+        answers = self.answering(X, codes, offsets)
+        return answers(np.ones((1, len(X))), None)[0][0]
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if pool.y is None:
-            raise ValueError("The query needs labels, but the reference has none (y).")
+        self.check_has_targets(pool)
         return PoolWeights(self, pool)
+
+    @property
+    def n_problems(self) -> int:
+        """Rows of coefficients: one for two classes, else one for each class."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def _with_constant(self, X: Floats, constant: float = 1.0) -> Floats:
+        """Return records; with intercepts, a constant in the last column."""
+        if not self.fit_intercept:
+            return X
+        return np.column_stack([X, np.full(len(X), constant)])
+
+    def _flat(self, solutions: Floats) -> Floats:
+        """Return answers for solutions of shape (m, n_problems, q)."""
+        m, lines, q = solutions.shape
+        d = q - self.fit_intercept
+        coef, intercepts = solutions[:, :, :d], solutions[:, :, d:]
+        parts = coef.reshape(m, lines * d), intercepts.reshape(m, lines * (q - d))
+        return np.concatenate(parts, axis=1)
 
 
 class PoolWeights:
@@ -121,9 +155,9 @@ class _Rows:
     """Rows of a pool, and answers on sampled databases of these."""
 
     def __init__(self, query: WeightedQuery, X: Any, y: Any) -> None:
-        labels, _ = split_offsets(y, query.classes)
-        codes = label_codes(labels, query.classes)
-        self._classes, self._answers = query.classes, query.answering(X, y)
+        codes, offsets = query._labels_of(y)
+        self._classes = query.classes
+        self._answers = query.answering(np.asarray(X, np.float64), codes, offsets)
         self._of_class = 1.0 * (codes[:, None] == np.arange(len(query.classes)))
         self.failure: str | None = None  # why a database has no answer
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skparisk.core.checks import check_choice
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
-from skparisk.queries._weights import shrunk_moments
+from skparisk.queries._linear import shrunk_moments
 
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 

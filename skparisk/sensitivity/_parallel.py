@@ -34,7 +34,7 @@ from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import silenced
 from skparisk.neighbors import NeighborPairs, bind_pairs, block_size, draw_pairs
 from skparisk.queries import PairDifferences, Query
-from skparisk.queries._base import Differences, is_one_by_one
+from skparisk.queries._base import Differences
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Schema
@@ -273,7 +273,7 @@ class _Task:
                 pairs = self._draw(start=start, size=stop - start, seed=seed)
                 if pairs.pool is not pool:
                     pool, evaluate = pairs.pool, self._prepare(pairs.pool)
-                if divisible := is_one_by_one(evaluate):
+                if divisible := self._query.is_plain:
                     _ = pairs.records  # drawn now, as a part of opening the block
             opening = perf_counter() - began
             if place and not divisible:
@@ -293,11 +293,7 @@ class _Task:
     def _prepare(self, pool: RecordPool) -> Differences:
         """Return what answers pairs of a pool, which must have the right columns."""
         Schema.of(pool.X).check_same(self._schema)
-        if self._query.needs_y and pool.y is None:
-            raise ValueError(
-                f"The query {self._query} takes targets, but the reference has none "
-                "(y), or none that are numbers."
-            )
+        self._query.check_has_targets(pool)
         return self._query.on_pool(pool, self._n_records)
 
 

@@ -45,12 +45,10 @@ from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, container_of
 from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
-from skparisk.queries._addends import ClassAddend
 from skparisk.queries._base import Floats
 from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
-from skparisk.queries._leaves import LeafQuery
-from skparisk.queries._padding import Unpadded, blank_padding
-from skparisk.queries._state import Numbers
+from skparisk.queries._leaves import ClassAddend, LeafQuery
+from skparisk.queries._state import Numbers, Unpadded, blank_padding
 from skparisk.reference import as_reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records

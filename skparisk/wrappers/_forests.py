@@ -15,9 +15,15 @@ from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
-from skparisk.queries._addends import Addend, ClassAddend, MarginAddend, TargetAddend
 from skparisk.queries._base import Floats
-from skparisk.queries._leaves import LeafQuery, Leaves
+from skparisk.queries._leaves import (
+    Addend,
+    ClassAddend,
+    LeafQuery,
+    Leaves,
+    MarginAddend,
+    TargetAddend,
+)
 from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows

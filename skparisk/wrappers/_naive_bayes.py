@@ -16,13 +16,13 @@ from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.sealed import Records, is_frame
 from skparisk.queries._base import Floats
-from skparisk.queries._class_sums import (
+from skparisk.queries._leaves import (
     ClassCells,
     ClassSumsQuery,
     FeatureAddend,
     as_numbers,
+    transform_each,
 )
-from skparisk.queries._row_wise import transform_each
 from skparisk.queries._state import Numbers
 from skparisk.reference._records import frame_like
 from skparisk.wrappers._from_sums import SumsTemplate, find_kind
@@ -63,7 +63,7 @@ def make_bayes_query(
     steps = list(fitted.steps[:-1]) if isinstance(fitted, Pipeline) else []
     before = Pipeline(steps) if steps else None
     X = public.whole[0]
-    seen = X if before is None else transform_each(before, X)
+    seen = transform_each(before, X)
     domain = public.reference.domain
     ends = domain.box if before is None and domain is not None else None
     if ends is None:
