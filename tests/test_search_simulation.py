@@ -210,7 +210,7 @@ def test_levels_of_one_model_share_the_pairs_of_a_split():
 
 
 def test_what_depends_on_the_level_is_not_shared():
-    """A penalty that is chosen for each level, and pairs of a reference of one's own."""
+    """A penalty that is chosen for each level, or pairs of one's own reference."""
     own = SensitivitySampler(n_pairs=60, reference=TableReference(X_PUBLIC, Y_PUBLIC))
     for model in (
         PrivateRidge(sensitivity=CHEAP),
