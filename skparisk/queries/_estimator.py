@@ -93,13 +93,14 @@ class LearnedQuery(Unpadded, Query):
     """What an estimator learns: queries are equal if they ask equal ones the same."""
 
     any_table = True  # whatever the estimator takes
+    asked: Any
     # Told apart by themselves: a function has no content.
     align: Align | None = None
 
     @property
     def _question(self) -> list[Any]:
         """All that is asked."""
-        raise NotImplementedError
+        return [type(self.asked), plain_params(self.asked)]
 
     def __eq__(self, other: object) -> bool:
         return (

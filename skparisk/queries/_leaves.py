@@ -20,7 +20,7 @@ from skparisk.core.checks import check_relation
 from skparisk.core.pairs import LargestMove
 from skparisk.core.sealed import Records, take_rows
 from skparisk.queries._base import Floats
-from skparisk.queries._estimator import LearnedQuery, plain_params
+from skparisk.queries._estimator import LearnedQuery
 from skparisk.queries._labels import label_codes
 from skparisk.queries._sums import SumQuery, sparse_rows
 from skparisk.reference._domain import Domain
@@ -561,8 +561,7 @@ class LeafQuery(LearnedQuery, SumQuery):
 
     @property
     def _question(self) -> list[Any]:
-        columns = self.classes or self.addend.n_columns
-        return [type(self.asked), plain_params(self.asked), columns]
+        return [*super()._question, self.classes or self.addend.n_columns]
 
     def __str__(self) -> str:
         return f"{type(self.asked).__name__} (leaves)"
