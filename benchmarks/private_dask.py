@@ -26,6 +26,7 @@ from skparisk.tables import PrivateTable
 
 MOST_BYTES, MOST_APART = 2**30, 1e-9
 N_COLUMNS, N_PUBLIC, ROWS_AT_ONCE = 10, 1000, 250_000
+SEED = {"noise_random_state": 0}
 NAMES = [f"x{i}" for i in range(N_COLUMNS)]
 
 
@@ -60,7 +61,7 @@ def of_dask(n_parts: int) -> tuple[Any, Any, Any]:
 def fits() -> dict[str, Callable[[Any, Any, Any], Any]]:
     public = part(10**6)[:N_PUBLIC]
     given = {"X_reference": public[:, :-1], "y_reference": public[:, -1]}
-    seeds = {"random_state": 0, "noise_random_state": 0}
+    seeds = {"random_state": 0, **SEED}
     schema = SchemaReference(dict.fromkeys(NAMES[:2], (-3, 3)))
     table = PrivateTable(schema, counts=[NAMES[0], (NAMES[0], NAMES[1])], **SEED)
     return {
@@ -73,9 +74,6 @@ def fits() -> dict[str, Callable[[Any, Any, Any], Any]]:
         ),
         "PrivateTable": lambda _, __, frame: table.fit(frame).released_,
     }
-
-
-SEED = {"noise_random_state": 0}
 
 
 def most() -> int:

@@ -33,7 +33,7 @@ def in_parts(X: Any) -> Parted:
 
 
 def in_memory(data: Any) -> Any:
-    """Return data of Dask as what it computes; others as they are."""
+    """Compute a collection of Dask; return other data as they are."""
     return _computed([data])[0] if is_dask(data) else data
 
 
@@ -53,5 +53,5 @@ def _computed(data: Any) -> Any:
         failure = type(error).__name__
     raise ValueError(
         f"X and y must be data that Dask can compute, but that failed ({failure}): "
-        "what it says is not shown because it may reveal something about the records."
+        "its message is not shown because it may reveal something about the records."
     )

@@ -20,8 +20,6 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import PrivacyLedger
 from skparisk.tables import PrivateTable
 
-pytestmark = pytest.mark.filterwarnings("ignore::skparisk.exceptions.UtilityWarning")
-
 RNG = np.random.default_rng(0)
 N, NAMES = 20_000, ["a", "b", "c"]
 

@@ -185,7 +185,7 @@ def _simulate(
             if pairs is not None:
                 candidate.set_params(sensitivity=pairs)
             fitted = fit_estimator(candidate, records)
-            if len(estimators) > 1:
+            if len(estimators) > 1 and pairs is None:
                 pairs = FrozenEstimator(fitted.sampler_)
             scores.append(float(scorer(fitted, *public)))
     return scores

@@ -469,10 +469,9 @@ class PrivateTable(BaseEstimator):
             certificate = certificate.without_evidence()
         certificate = certificate.weaken(leaks=leaks_around())
         asked = X
-        if query.columns and isinstance(X, Parted):
-            asked = X.mapped(itemgetter(query.columns))
-        elif query.columns:
-            asked = X[query.columns]
+        if query.columns:
+            select = itemgetter(query.columns)
+            asked = X.mapped(select) if isinstance(X, Parted) else select(X)
         plan = Plan(
             query,
             lambda n_outputs: (noise, certificate),
