@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.core.parted import Parted
+from skparisk.reference._parted import Parted
 
 # Partitions that are computed together, so that workers share them.
 _AT_ONCE = 4

@@ -14,8 +14,8 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import validate_data
 
-from skparisk.core.parted import Parted
 from skparisk.core.release import hide_values
+from skparisk.reference._parted import Parted
 from skparisk.reference._records import as_records
 
 

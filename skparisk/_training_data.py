@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
 from skparisk.core.claim import Certificate
-from skparisk.core.parted import read_like
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference import (
@@ -20,6 +19,7 @@ from skparisk.reference import (
 )
 from skparisk.reference._base import is_reference
 from skparisk.reference._learning import Learning
+from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler

@@ -259,7 +259,7 @@ class PrivateRidge(
         Parameters
         ----------
         X : array-like of shape (n_records, n_features)
-            Private records. A Dask array or frame is read in parts: :doc:`scale`.
+            Private records. A Dask array or frame is read in parts: :doc:`/scale`.
 
         y : array-like of shape (n_records,) or (n_records, n_targets)
             Their targets.

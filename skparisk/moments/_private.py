@@ -426,7 +426,7 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_records, n_features)
-            Private records. A Dask array or frame is read in parts: :doc:`scale`.
+            Private records. A Dask array or frame is read in parts: :doc:`/scale`.
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets. None: no regressions.

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk.core.pairs import LargestMove
-from skparisk.core.parted import Parted
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
 from skparisk.queries._labels import split_offsets
@@ -16,6 +15,7 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._columns import Interval
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers, loaded
+from skparisk.reference._parted import Parted
 
 
 class LinearQuery(Query):

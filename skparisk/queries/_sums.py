@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from skparisk.core.pairs import LargestMove
-from skparisk.core.parted import Parted
 from skparisk.core.sealed import take_rows
 from skparisk.core.weights import RowSums, sums_of_pairs
 from skparisk.neighbors import NeighborPairs
@@ -25,6 +24,7 @@ from skparisk.queries._base import (
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
+from skparisk.reference._parted import Parted
 from skparisk.reference._records import is_numbers, n_rows
 
 # Rows of a private database that are added up together.

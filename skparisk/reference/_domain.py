@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.parted import Parted
 from skparisk.core.sealed import BOOLEAN, NUMBER, TEXT, Records, container_of
 from skparisk.reference._columns import (
     Categories,
@@ -19,6 +18,7 @@ from skparisk.reference._columns import (
     clip_array,
     holes_in,
 )
+from skparisk.reference._parted import Parted
 from skparisk.reference._records import columns_of, kinds_in
 
 

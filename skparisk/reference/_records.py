@@ -19,7 +19,6 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skparisk.core.checks import IncompatibleError
-from skparisk.core.parted import Parted
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
     BOOLEAN,
@@ -40,6 +39,7 @@ from skparisk.core.sealed import (
     values_of,
 )
 from skparisk.reference._mapped import MappedNumbers
+from skparisk.reference._parted import Parted
 
 
 def as_records(X: Any, name: str = "X") -> Records:

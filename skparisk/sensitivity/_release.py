@@ -23,7 +23,6 @@ from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Evidence, Leak
 from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
-from skparisk.core.parted import read_like
 from skparisk.core.release import Plan, hide_values, release
 from skparisk.core.sealed import PublicForm, Records, Sealed, seal
 from skparisk.ledger import OPEN
@@ -32,6 +31,7 @@ from skparisk.mechanisms import Exponential, ExponentialChoice
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.reference._learned import refuse_learned_from
+from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_targets
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch

@@ -32,7 +32,6 @@ from skparisk.core.checks import (
     check_relation,
 )
 from skparisk.core.exact import noise_source
-from skparisk.core.parted import Parted
 from skparisk.core.release import Plan, release
 from skparisk.core.sealed import is_frame, seal
 from skparisk.ledger import OPEN
@@ -47,6 +46,7 @@ from skparisk.queries._cells import (
 )
 from skparisk.reference import SchemaReference
 from skparisk.reference._columns import Categories, Column, Interval
+from skparisk.reference._parted import Parted
 from skparisk.reference._synthesis import nearest_counts
 
 Group: TypeAlias = tuple[str, ...]
