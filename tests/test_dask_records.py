@@ -14,6 +14,7 @@ from skparisk import (
     PrivateMoments,
     PrivateRidge,
     SchemaReference,
+    SecretSample,
     SensitivitySampler,
 )
 from skparisk.exceptions import IncompatibleError
@@ -92,6 +93,23 @@ def test_frames_are_read_as_the_public_ones():
     assert ridge.feature_names_in_.tolist() == NAMES
     with pytest.raises(IncompatibleError, match="in another order"):
         ridge.fit(frame[NAMES[::-1]], y, **public)
+
+
+def test_columns_of_other_sizes_are_penalized_in_units_of_their_own():
+    """The chosen penalty is for columns of size 1."""
+    scales = np.array([1.0, 1000.0, 0.001])
+    public = PUBLIC | {"X_reference": X_PUBLIC * scales}
+    ridge = PrivateRidge("auto", **SEEDS)
+    expected = ridge.fit(X * scales, Y, **public).coef_
+    found = ridge.fit(chunked(X * scales), Y, **public).coef_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_members_of_a_secret_sample_are_looked_up():
+    half = SensitivitySampler(reference=SecretSample(0.5), random_state=0)
+    ridge = PrivateRidge(1.0, combine=None, sensitivity=half)
+    ridge.fit(chunked(X[:2000]), Y[:2000])
+    assert np.abs(ridge.coef_ - [1.0, 2.0, 3.0]).max() < 0.5
 
 
 def test_a_fitted_sampler_reads_them_as_well():

@@ -157,3 +157,15 @@ def test_a_class_of_ones_own_has_pairs_of_its_own_unless_it_is_a_sum():
 def test_a_sum_query_must_say_what_records_add():
     with pytest.raises(NotImplementedError):
         SumQuery()(np.ones((2, 1)))
+
+
+def test_many_records_are_answered_again_in_parts():
+    """As private ones are: rounding is all that it changes."""
+    pairs = pairs_from(POOL, n_records=300_000, relation="replace-one", size=2)
+    found = Shares().on_pool(pairs.pool, pairs.n_records)(pairs)
+    assert (found.errors > 0).any()
+    assert (found.errors < 1e-10).all()
+    for seen, expected in zip(
+        found.values, plain_differences(shares, pairs), strict=True
+    ):
+        np.testing.assert_allclose(seen, expected, rtol=0, atol=1e-12)
