@@ -258,7 +258,7 @@ class _Task:
     def answer(self, first: int, last: int) -> Iterator[_Chunk]:
         """Yield answers on the databases first, ..., last - 1, in order.
 
-        If those of a block are answered together, it is with the first of them.
+        If those of a block are answered together, `first` is the first of them.
         """
         _keep_memory()
         quietly = silenced if self._private else nullcontext
@@ -276,8 +276,6 @@ class _Task:
                 if divisible := self._query.is_plain:
                     _ = pairs.records  # drawn now, as a part of opening the block
             opening = perf_counter() - began
-            if place and not divisible:
-                first = stop
             while first < min(stop, last):
                 began, end, part = perf_counter(), stop, pairs
                 if divisible:
