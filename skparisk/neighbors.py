@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
@@ -165,11 +164,6 @@ class NeighborPairs:
         other.records = self.records[first:last]
         other._shared = self._shared[first:last]
         return other
-
-    def databases(self, pair: int) -> Iterator[Database]:
-        """Yield both databases of a pair, each as (X, y), when they are asked for."""
-        yield self.first(pair)
-        yield self.second(pair)
 
     def first(self, pair: int) -> Database:
         """Return the first database of a pair, the same for all of its neighbors."""

@@ -14,6 +14,7 @@ import joblib
 import numpy as np
 import pytest
 from joblib.parallel import ThreadingBackend
+from query_pairs import both_of
 from threadpoolctl import ThreadpoolController
 
 from skparisk import (
@@ -86,8 +87,8 @@ def test_a_part_of_a_block_has_its_databases(relation, n_neighbors):
     assert (len(part), part.n_databases) == (3 * n_neighbors, 3)
     assert part.database.tolist() == np.repeat([0, 1, 2], n_neighbors).tolist()
     for pair in range(len(part)):
-        of_part = part.databases(pair)
-        of_whole = whole.databases(pair + 2 * n_neighbors)
+        of_part = both_of(part, pair)
+        of_whole = both_of(whole, pair + 2 * n_neighbors)
         for (X, y), (Z, t) in zip(of_part, of_whole, strict=True):
             np.testing.assert_array_equal(X, Z)
             np.testing.assert_array_equal(y, t)
