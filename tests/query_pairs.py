@@ -3,6 +3,7 @@
 import numpy as np
 
 from skparisk.neighbors import NeighborPairs, bind_pairs, draw_pairs
+from skparisk.queries import FunctionQuery
 from skparisk.reference import DrawnRecords
 from skparisk.reference._rows import count_rows
 
@@ -59,6 +60,12 @@ def plain_differences(query, pairs):
             for i in range(len(pairs))
         ]
     )
+
+
+class InBlocks(FunctionQuery):
+    """A function of databases, asked about the pairs of queries that answer many."""
+
+    is_plain = False
 
 
 def independent(X, rng):

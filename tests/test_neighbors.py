@@ -397,6 +397,8 @@ def test_blocks_are_bounded_and_depend_on_the_size_only():
     for n_records in (1, 7, 999, 23_600, 10**6):
         assert isinstance(block_size(n_records), int)
         assert block_size(n_records) * n_records <= 2**23
+    each = [block_size(n, one_by_one=True) for n in (1, 512, 513, 2048, 2049, 10**6)]
+    assert each == [8, 8, 7, 2, 1, 1]
 
 
 def test_records_of_one_database_only_are_two_if_one_is_replaced():

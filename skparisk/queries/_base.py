@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,22 +57,6 @@ class PairDifferences:
 
 
 Differences: TypeAlias = Callable[[NeighborPairs], PairDifferences]
-_Differences = TypeVar("_Differences", bound=Callable[..., PairDifferences])
-
-
-def one_by_one(differences: _Differences) -> _Differences:
-    """Mark what answers each pair by itself, so that a block may be answered in parts.
-
-    What it returns of a pair does not depend on the others, to the last bit.
-    """
-    vars(differences)["one_by_one"] = True
-    return differences
-
-
-def is_one_by_one(differences: Differences) -> bool:
-    """Tell if a block may be answered in parts."""
-    return hasattr(differences, "one_by_one")
-
 
 # What a class claims of its answers, and what is done without asking for them.
 _OF_ANSWERS = (
@@ -81,6 +65,7 @@ _OF_ANSWERS = (
     "is_smooth",
     "is_unordered",
     "is_repeatable",
+    "is_plain",
     "largest_move",
     "on_pool",
 )
@@ -251,11 +236,17 @@ class Query:
     @property
     def says_differences(self) -> bool:
         """Whether it says itself how its answers differ, or how far they can move."""
-        return not (self.is_plain and type(self).largest_move is Query.largest_move)
+        kind = type(self)
+        return not (
+            kind.on_pool is Query.on_pool and kind.largest_move is Query.largest_move
+        )
 
     @property
     def is_plain(self) -> bool:
-        """Whether its pairs are answered one by one, each database by itself."""
+        """Whether its databases are answered one by one, each by itself.
+
+        They are then drawn and answered a few at a time.
+        """
         return type(self).on_pool is Query.on_pool
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
@@ -270,7 +261,6 @@ class Query:
         """Return f(D) - f(D') for each pair, of shape (n_pairs, n_outputs)."""
         return self.on_pool(pairs.pool, pairs.n_records)(pairs).values
 
-    @one_by_one
     def _plain_differences(self, pairs: NeighborPairs) -> PairDifferences:
         """Answer both databases of each pair, one after the other.
 

@@ -79,9 +79,13 @@ class CorrectionQuery(Query):
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))
 
+    @property
+    def is_plain(self) -> bool:
+        return self.query.is_plain  # as that of a class of one's own
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.query.is_plain:  # a class of one's own
-            return self._plain_differences
+        if self.is_plain:
+            return super().on_pool(pool, n_records)
         X, y = loaded(pool.X), loaded(pool.y)
         left = RecordPool(X, None if y is None else self.left(X, y))
         return self.query.on_pool(left, n_records)

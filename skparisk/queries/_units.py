@@ -111,9 +111,13 @@ class UnitsQuery(Query):
     def resized(self, share: float) -> UnitsQuery:
         return replace(self, query=self.query.resized(share))
 
+    @property
+    def is_plain(self) -> bool:
+        return self.query.is_plain  # as that of a class of one's own
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.query.is_plain:  # a class of one's own
-            return self._plain_differences
+        if self.is_plain:
+            return super().on_pool(pool, n_records)
         converted = RecordPool(self._converted(pool.X), pool.y)
         differences = self.query.on_pool(converted, n_records)
 
