@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import IncompatibleError
+from skparisk.core.checks import IncompatibleError, check_at_least
 from skparisk.core.sealed import Records
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
@@ -201,6 +201,17 @@ def bind_pairs(
         n_own=own * n_neighbors,
         seed=seed,
     )
+
+
+def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
+    """Return how many databases have so many pairs, at least so many, checked."""
+    n_databases = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
+    if n_databases * n_neighbors != n_pairs:
+        raise ValueError(
+            f"n_pairs must be a multiple of neighbors_per_database={n_neighbors}, got "
+            f"{n_pairs!r}."
+        )
+    return n_databases
 
 
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:

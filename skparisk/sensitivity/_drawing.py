@@ -125,7 +125,10 @@ class Draw(PairSpec):
         private: it is compared, and nothing of it is kept but names and their number.
         """
         self.check()  # before the query is asked
-        answer, weights, database = self._ask_twice(private)
+        answer, database = self._ask_twice(private)
+        weights = None
+        if answer is not None and not private:
+            weights = self._find_weights(database[0], answer.size)
         pairs = self.sample(schema, self.seeds.pairs, private=private, **how)
         query, reference = self.query, self.reference
         drawn = Schema.of(database[0])  # of records as they were given to the query
@@ -237,20 +240,16 @@ class Draw(PairSpec):
         most = min(pool.n_rows, _MOST_WEIGHED)
         return pool.take(np.linspace(0, pool.n_rows - 1, most).astype(np.intp))
 
-    def _ask_twice(
-        self, private: bool
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, Database]:
-        """Return an answer, what errors of it weigh, and the database that it is of.
+    def _ask_twice(self, private: bool) -> tuple[NDArray[np.float64] | None, Database]:
+        """Return an answer, and the sampled database that it is of.
 
-        Refuse one that answers the same database differently when asked twice, unless
-        it is known to answer alike. It is asked about a sampled database; about another
-        if it has no answer to one. If it has none to several, the last reason is shown,
-        unless the reference is private.
+        Refuse a query that answers the same database differently when asked twice,
+        unless it is known to answer alike. It is asked about another database if it has
+        no answer to one. If it has none to several, the last reason is shown, unless
+        the reference is private.
         """
         query = self.query
         root = np.random.SeedSequence(int.from_bytes(self.seeds.asked, "little"))
-        failure: Exception | None = None
-        answer = weights = None
         for seed in root.spawn(_MOST_ASKED):
             database = sample_database(self.reference, self.n_drawn, seed, self.form)
             if query.needs_y and database[1] is None:
@@ -265,9 +264,7 @@ class Draw(PairSpec):
                 failure = error
                 continue
             if alike:
-                if not private:
-                    weights = self._find_weights(database[0], answer.size)
-                break
+                return answer, database
             raise ValueError(
                 f"The query {query} gives different answers on the same database when "
                 "it is asked twice: it must be a function of the database. Seed the "
@@ -275,9 +272,8 @@ class Draw(PairSpec):
             )
         else:
             if not private:  # else it is said without a reason where pairs are drawn
-                assert failure is not None
                 raise failure
-        return answer, weights, database
+        return None, database
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return what errors of the outputs weigh, by a query that knows it.

@@ -32,7 +32,13 @@ from skparisk.core.checks import (
 )
 from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import silenced
-from skparisk.neighbors import NeighborPairs, bind_pairs, block_size, draw_pairs
+from skparisk.neighbors import (
+    NeighborPairs,
+    bind_pairs,
+    block_size,
+    count_databases,
+    draw_pairs,
+)
 from skparisk.queries import PairDifferences, Query
 from skparisk.queries._base import Differences
 from skparisk.reference import Reference, TableReference
@@ -149,14 +155,9 @@ class PairSpec:
     def check(self) -> None:
         """Raise ValueError unless there are such pairs."""
         least = 2 if check_relation(self.relation) == "add-remove" else 1
-        check_at_least(self.n_pairs, "n_pairs", 1)
         check_at_least(self.n_records, "n_records", least)
-        name, given = "neighbors_per_database", self.n_neighbors
-        check_at_least(given, name, 1)
-        if self.n_pairs % given:
-            raise ValueError(
-                f"n_pairs must be a multiple of {name}={given}, got {self.n_pairs!r}."
-            )
+        check_at_least(self.n_neighbors, "neighbors_per_database", 1)
+        count_databases(self.n_pairs, self.n_neighbors)
         # Each neighbor of a database differs from it in another record. Those of a
         # table are left out of what the others are drawn from.
         limits = [(self.n_records, f"n_records={self.n_records}")]
@@ -170,8 +171,11 @@ class PairSpec:
             why = "a sum over records; pairs of other databases cost no more"
             limits.append((1, f"{self.query}, {why}"))
         most, why = min(limits)
-        if given > most:
-            raise ValueError(f"{name} must be at most {most} with {why}, got {given}.")
+        if self.n_neighbors > most:
+            raise ValueError(
+                f"neighbors_per_database must be at most {most} with {why}, got "
+                f"{self.n_neighbors}."
+            )
 
     def sample(
         self,
