@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -338,7 +337,12 @@ def unseen_tail(pairs: SampledPairs, gamma: float) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class HalvesMargin:
-    """What halves of a table say that noise is to be multiplied by."""
+    """What halves of a table say that noise is to be multiplied by.
+
+    For the quantile of the largest risk at which, on average over the halves, no more
+    than a share `gamma` of the pairs of the table are beyond theirs. These are compared
+    as if their median were its own: few rows, which repeat, are farther apart.
+    """
 
     halves: tuple[SampledPairs, ...]
 
@@ -351,8 +355,26 @@ class HalvesMargin:
         gamma: float,
     ) -> float:
         """Return the factor, at least 1, for the distance with this number."""
-        halves = [norms_of_pairs(half, shape, law) for half in self.halves]
-        return margin_of(distances, halves, index, gamma)
+        ordered = np.sort(distances)
+        base = ordered[index - 1]
+        asked = 1 - index / (len(ordered) + 1)
+        halves = [np.sort(norms_of_pairs(half, shape, law)) for half in self.halves]
+        found = base
+        for share in np.arange(1.0, _LEAST, -_STEP):
+            at = _quantile(ordered, share * asked)
+            beyond_gap = at > _MOST * base
+            found = float(ordered[ordered <= _MOST * base][-1]) if beyond_gap else at
+            found = max(base, found)
+            if beyond_gap:
+                break
+            theirs = np.array([_quantile(half, share * asked) for half in halves])
+            usual = np.median(theirs)
+            if 0 < usual < math.inf:
+                theirs *= found / usual
+            beyond = 1 - np.searchsorted(ordered, theirs, side="right") / len(ordered)
+            if beyond.mean() <= gamma:
+                break
+        return float(found / base)
 
 
 def has_clusters(distances: NDArray[np.float64]) -> bool:
@@ -365,40 +387,6 @@ def has_clusters(distances: NDArray[np.float64]) -> bool:
         if quantile > 0 and (many or jump):
             return True
     return False
-
-
-def margin_of(
-    distances: NDArray[np.float64],
-    halves: Sequence[NDArray[np.float64]],
-    index: int,
-    gamma: float,
-) -> float:
-    """Return by what to multiply noise for the distance with this number, >= 1.
-
-    For the quantile of the largest risk at which, on average over halves of the table,
-    no more than a share `gamma` of its pairs are beyond theirs. These are compared as
-    if their median were its own: few rows, which repeat, are farther apart.
-    """
-    ordered = np.sort(distances)
-    base = ordered[index - 1]
-    asked = 1 - index / (len(ordered) + 1)
-    halves = [*map(np.sort, halves)]
-    found = base
-    for share in np.arange(1.0, _LEAST, -_STEP):
-        at = _quantile(ordered, share * asked)
-        beyond_gap = at > _MOST * base
-        found = float(ordered[ordered <= _MOST * base][-1]) if beyond_gap else at
-        found = max(base, found)
-        if beyond_gap:
-            break
-        theirs = np.array([_quantile(half, share * asked) for half in halves])
-        usual = np.median(theirs)
-        if 0 < usual < math.inf:
-            theirs *= found / usual
-        beyond = 1 - np.searchsorted(ordered, theirs, side="right") / len(ordered)
-        if beyond.mean() <= gamma:
-            break
-    return float(found / base)
 
 
 def _quantile(ordered: NDArray[np.float64], risk: float) -> float:

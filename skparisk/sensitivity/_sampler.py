@@ -34,7 +34,7 @@ from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Rule, Target, Terms
+from skparisk.core.calibrate import Rule, Target, Terms, with_own_level
 from skparisk.core.checks import (
     CalibrationError,
     IncompatibleError,
@@ -50,6 +50,7 @@ from skparisk.core.claim import (
     Evidence,
     Leak,
     Population,
+    over_private_records,
 )
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import Law, as_law, is_ours
@@ -69,7 +70,6 @@ from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
-from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._drawing import (
     Draw,
     Known,
@@ -93,6 +93,58 @@ _MORE_EXCEED = (
     "More pairs of real people may exceed the level than the risk says: use more "
     "public records, or a larger gamma."
 )
+
+
+class ClaimOfPairs:
+    """A certificate and the pairs that it rests on.
+
+    If the pairs are withheld, as they came from private data, so is what the
+    certificate has of them besides the noise.
+    """
+
+    def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
+        self.pairs = pairs
+        self._bare = self._certificate = certificate
+        if pairs.learning is not None:
+            self._certificate = pairs.learning.cover(certificate)
+        self._said: Withheld | None = None
+
+    @property
+    def certificate(self) -> Certificate:
+        """The whole claim."""
+        withheld, claim = self.pairs.withheld, self._certificate
+        if withheld is not None and withheld is not self._said:
+            curve = None
+            if claim.randomness == "both":  # what is claimed, and no more
+                curve = with_own_level(None, claim.epsilon, claim.risk)
+            self._certificate = over_private_records(
+                claim,
+                reference=withheld.reference,
+                n_candidates=withheld.n_candidates,
+                leaks=withheld.leaks,
+                curve=curve,
+            )
+            self._said = withheld
+        return self._certificate
+
+    @property
+    def charge(self) -> Certificate:
+        """What a release adds to a ledger: learning the reference is paid for."""
+        return self.certificate if self.pairs.learning is None else self._bare
+
+    def stating(self, certificate: Certificate) -> Self:
+        """Return it with another certificate of the same release."""
+        other = copy.copy(self)
+        other._certificate = certificate
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs,
+            "_certificate": self.certificate,
+            "_bare": self.charge,
+            "_said": self._said,
+        }
 
 
 class PairsNotKeptError(IncompatibleError, AttributeError):
