@@ -67,8 +67,7 @@ from skparisk.reference._records import as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._drawing import Known
-from skparisk.sensitivity._release import check_given
-from skparisk.sensitivity._sampler import claim_at_most
+from skparisk.sensitivity._sampler import check_given, claim_at_most
 
 _ONE_REFERENCE = (
     "X_reference must be None if the SensitivitySampler has a reference or has already "

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import IncompatibleError
+from skparisk.core.checks import IncompatibleError, check_at_least
 from skparisk.core.sealed import Records
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
@@ -26,8 +24,8 @@ __all__ = [
 
 Database: TypeAlias = tuple[Records, NDArray[Any] | None]
 
-_RECORDS_PER_BLOCK = 2**23
-_MOST_PAIRS_PER_BLOCK = 128
+# Records and databases of a block.
+_TOGETHER, _ONE_BY_ONE = (2**23, 128), (2**12, 8)
 
 
 class NeighborPairs:
@@ -50,6 +48,9 @@ class NeighborPairs:
 
     n_neighbors : int
         r.
+
+    start : int
+        Number of the first database among all that are drawn, from 0.
 
     Attributes
     ----------
@@ -79,9 +80,11 @@ class NeighborPairs:
         Index of the record in the other database; None: it has one record less.
     """
 
-    def __init__(self, drawn: DrawnRecords, n_records: int, n_neighbors: int) -> None:
+    def __init__(
+        self, drawn: DrawnRecords, n_records: int, n_neighbors: int, start: int = 0
+    ) -> None:
         self._drawn = drawn
-        self.pool = drawn.pool
+        self.pool, self.start = drawn.pool, start
         self.n_records, self.n_neighbors = n_records, n_neighbors
         own = drawn.own.astype(np.intp)
         self._left, joined = own[:, :n_neighbors], own[:, n_neighbors:]
@@ -141,35 +144,15 @@ class NeighborPairs:
 
     @cached_property
     def records(self) -> NDArray[np.intp]:
-        lines, r = np.arange(self.n_databases)[:, None], self.n_neighbors
-        records, changed = self.members.copy(), self.changed.reshape(-1, r)
-        self._drawn.rng.permuted(records[:, :-r], axis=1, out=records[:, :-r])
-        # What stands where the own records belong goes to the end, in their place.
-        last = np.arange(self.n_records - r, self.n_records)
-        free = (last != changed[:, :, None]).all(axis=1)
-        inner = changed < self.n_records - r
-        records[:, -r:][free] = records[lines, changed][inner]
+        lines = np.arange(self.n_databases)[:, None]
+        changed = self.changed.reshape(-1, self.n_neighbors)
+        shared = self._drawn.rng.permuted(listed(self._shared), axis=1)
+        records = np.empty((self.n_databases, self.n_records), dtype=shared.dtype)
+        free = np.ones(records.shape, dtype=np.bool_)
+        free[lines, changed] = False
+        records[free] = shared.ravel()
         records[lines, changed] = self._left
         return records
-
-    def part(self, first: int, last: int) -> Self:
-        """Return the pairs of the databases first, ..., last - 1, as they are."""
-        other, r = copy.copy(self), self.n_neighbors
-        of_pairs = slice(first * r, last * r)
-        other.database = np.repeat(np.arange(last - first), r)
-        other.changed, other.removed = self.changed[of_pairs], self.removed[of_pairs]
-        if self.replacement is not None:
-            other.replacement = self.replacement[of_pairs]
-        other._left = self._left[first:last]
-        other.members = self.members[first:last]
-        other.records = self.records[first:last]
-        other._shared = self._shared[first:last]
-        return other
-
-    def databases(self, pair: int) -> Iterator[Database]:
-        """Yield both databases of a pair, each as (X, y), when they are asked for."""
-        yield self.first(pair)
-        yield self.second(pair)
 
     def first(self, pair: int) -> Database:
         """Return the first database of a pair, the same for all of its neighbors."""
@@ -225,6 +208,17 @@ def bind_pairs(
     )
 
 
+def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
+    """Return how many databases have so many pairs, at least so many, checked."""
+    n_databases = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
+    if n_databases * n_neighbors != n_pairs:
+        raise ValueError(
+            f"n_pairs must be a multiple of neighbors_per_database={n_neighbors}, got "
+            f"{n_pairs!r}."
+        )
+    return n_databases
+
+
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:
     """Raise IncompatibleError unless databases of that size were sampled."""
     if relation == "replace-one":
@@ -238,13 +232,16 @@ def check_n_records(n_records: int, sampled: int, relation: str) -> None:
         )
 
 
-def block_size(n_records: int) -> int:
-    """Return the number of databases that are drawn from one seed, by size alone.
+def block_size(n_records: int, one_by_one: bool = False) -> int:
+    """Return the number of databases that are drawn from one seed, and answered.
 
-    It bounds the memory of a block, and depends on nothing but `n_records`, so
-    that the pairs do not depend on how the blocks are spread over workers.
+    By the size of a database, which bounds the memory of a block, and by whether each
+    is answered by itself: a block then takes no longer than a few of these. It depends
+    on nothing else, so that the pairs do not depend on how blocks are spread over
+    workers.
     """
-    return int(np.clip(_RECORDS_PER_BLOCK // n_records, 1, _MOST_PAIRS_PER_BLOCK))
+    at_once, most = _ONE_BY_ONE if one_by_one else _TOGETHER
+    return int(np.clip(at_once // n_records, 1, most))
 
 
 def draw_pairs(
@@ -263,7 +260,7 @@ def draw_pairs(
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     drawn = _in_form(source.draw(start, size, rng), form)
-    return NeighborPairs(drawn, n_records, n_neighbors)
+    return NeighborPairs(drawn, n_records, n_neighbors, start)
 
 
 def sample_database(

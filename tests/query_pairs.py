@@ -3,6 +3,7 @@
 import numpy as np
 
 from skparisk.neighbors import NeighborPairs, bind_pairs, draw_pairs
+from skparisk.queries import FunctionQuery
 from skparisk.reference import DrawnRecords
 from skparisk.reference._rows import count_rows
 
@@ -40,6 +41,12 @@ def known_pairs(pool, records, changed, replacement):
     return NeighborPairs(drawn, records.shape[1], 1)
 
 
+def both_of(pairs, pair):
+    """Yield both databases of a pair, each as (X, y), when they are asked for."""
+    yield pairs.first(pair)
+    yield pairs.second(pair)
+
+
 def counts_of(pairs):
     """Return how often each record of the pool is in the first databases."""
     return count_rows(pairs.members, pairs.pool.n_rows)
@@ -49,10 +56,16 @@ def plain_differences(query, pairs):
     """Answer the query on both databases of each pair."""
     return np.array(
         [
-            np.subtract(*(query(*database) for database in pairs.databases(i)))
+            np.subtract(*(query(*database) for database in both_of(pairs, i)))
             for i in range(len(pairs))
         ]
     )
+
+
+class InBlocks(FunctionQuery):
+    """A function of databases, asked about the pairs of queries that answer many."""
+
+    is_plain = False
 
 
 def independent(X, rng):

@@ -436,7 +436,7 @@ def test_no_answer_on_resamples_of_private_data_is_an_error_without_its_reason()
 
 
 def test_a_block_of_pairs_without_any_answer_counts_as_infinite():
-    size, asked = block_size(4), []
+    size, asked = block_size(4, one_by_one=True), []
 
     def late(X):
         asked.append(1)  # once for each of these pairs, as it fails

@@ -142,7 +142,7 @@ def test_only_those_who_are_listed_make_claims():
     assert makers == MINTING
     # What takes a doubt away, or keeps no evidence, is for one caller each.
     for name, caller in (
-        ("over_private_records", "sensitivity/_claim.py"),
+        ("over_private_records", "sensitivity/_sampler.py"),
         ("remade", "core/compose.py"),
         ("claim_with_audit", "audit/_audit.py"),
     ):

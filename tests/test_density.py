@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
+from query_pairs import both_of
 from scipy import integrate, stats
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -138,7 +139,7 @@ def test_the_answer_is_off_by_less_than_what_is_paid_for(n):
 def plain_differences(query, pairs):
     return np.array(
         [
-            np.subtract(*(query(*database) for database in pairs.databases(i)))
+            np.subtract(*(query(*database) for database in both_of(pairs, i)))
             for i in range(len(pairs))
         ]
     )
@@ -158,7 +159,7 @@ def test_differences_are_those_of_two_answers(d, n_records, kernel, relation):
     bound = kernel_density_sensitivity_bound(n_records, 0.15, d, kernel)
     paid = query.sup_bound(n_records) - bound
     for i in range(20):
-        plain[i] = np.subtract(*(query(X.clip(0, 1)) for X, _ in pairs.databases(i)))
+        plain[i] = np.subtract(*(query(X.clip(0, 1)) for X, _ in both_of(pairs, i)))
     assert abs(found.values - plain).max() <= paid < abs(found.values).max() / 1000
     assert found.errors.max() <= paid
 

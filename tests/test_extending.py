@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
+from query_pairs import InBlocks
 from scipy import stats
 
 from skparisk import (
@@ -504,7 +505,7 @@ def test_reference_is_sampled_from_and_said():
 def test_query_answers_pairs_together_as_it_would_one_by_one():
     query = Histogram((-1.0, 0.0, 1.0))
     alike = {"noise_shape": "isotropic"}
-    plain = own_sampler(lambda X: query(X), **alike).fit(public())
+    plain = own_sampler(InBlocks(lambda X: query(X)), **alike).fit(public())
     fast = own_sampler(query, **alike).fit(public())
     assert fast.differences_ == pytest.approx(plain.differences_, abs=1e-14)
     assert fast.sensitivity_ == pytest.approx(2 / 100)

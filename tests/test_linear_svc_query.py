@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margins import duality_gap, signed
-from query_pairs import plain_differences
+from query_pairs import both_of, plain_differences
 from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
@@ -370,7 +370,7 @@ def assert_block_is_right(query, pairs):
     """Return the differences, after comparing them to those of the answers."""
     found = query.on_pool(pairs.pool, pairs.n_records)(pairs)
     answers = np.array(
-        [[query(*d) for d in pairs.databases(pair)] for pair in range(len(pairs))]
+        [[query(*d) for d in both_of(pairs, pair)] for pair in range(len(pairs))]
     )
     size = np.abs(answers).max()
     close = {"hinge": 1e-5, "squared_hinge": 1e-9}[query.loss] * size
@@ -429,7 +429,7 @@ def test_a_record_beyond_the_margin_changes_nothing_but_rounding():
     still = (np.abs(found.values) <= found.errors).all(axis=1)
     assert 0 < still.mean() < 1
     for pair in range(len(pairs)):
-        (X, y), _ = pairs.databases(pair)
+        (X, y), _ = both_of(pairs, pair)
         beyond = 1 - signed(X, y)[pairs.changed[pair]] @ query(X, y) < 0
         assert still[pair] == beyond
 

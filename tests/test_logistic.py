@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from query_pairs import RELATIONS, known_pairs, plain_differences
+from query_pairs import RELATIONS, both_of, known_pairs, plain_differences
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 from test_newton import Problem
@@ -81,7 +81,7 @@ def assert_differences(query, pairs, share=CLOSE):
     assert block.failure is None
     off, largest = abs(block.values - plain_differences(query, pairs)), 0.0
     for i in range(len(pairs)):
-        databases = list(pairs.databases(i))
+        databases = list(both_of(pairs, i))
         sizes = abs(np.array([query(*database) for database in databases]))
         assert off[i].max() <= share * sizes.max()
         assert gap(query, *databases[0], query(*databases[0])) <= share
@@ -462,7 +462,7 @@ def test_what_differs_from_the_private_answer_is_paid_for(monkeypatch):
     off = lambda self, X, y: answer(self, X, y) * (1 + 1e-7)  # noqa: E731
     monkeypatch.setattr(LogisticRegressionQuery, "__call__", off)
     errors = make_query(2).on_pool(pairs.pool, 200)(pairs).errors
-    both = [each for pair in range(4) for each in pairs.databases(pair)]
+    both = [each for pair in (0, 1, 4) for each in both_of(pairs, pair)]
     answers = [make_query(2)(*database) for database in both]
     expected = 16e-7 * np.abs(answers).max(axis=0)
     np.testing.assert_allclose(errors, expected, rtol=1e-4)

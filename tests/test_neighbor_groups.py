@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from laws import exceeds
-from query_pairs import RELATIONS, counts_of
+from query_pairs import RELATIONS, both_of, counts_of
 from rows import risk_for_rows
 from sklearn.datasets import make_classification, make_regression
 
@@ -80,7 +80,7 @@ def test_neighbors_of_a_database_differ_from_it_in_another_record_each(
     counts = counts_of(pairs)
     assert (counts.sum(axis=1) == N).all()
     for i in range(15):
-        (X, _), (other, _) = pairs.databases(i)
+        (X, _), (other, _) = both_of(pairs, i)
         np.testing.assert_array_equal(X, pairs.first(i)[0])
         np.testing.assert_array_equal(X, pairs.first(i // R * R)[0])
         if relation == "add-remove":
@@ -183,7 +183,7 @@ def assert_contract(query, pairs):
     errors = 0.0 if block.errors is None else block.errors
     close = 1e-5 if getattr(query, "loss", "") == "hinge" else 1e-11
     for i, value in enumerate(block.values):
-        first, second = (query(*database) for database in pairs.databases(i))
+        first, second = (query(*database) for database in both_of(pairs, i))
         size = max(abs(first).max(), abs(second).max(), 1)
         assert (abs(value - (first - second)) <= errors + close * size).all()
         assert np.max(errors) <= close * size
@@ -283,7 +283,7 @@ def test_pairs_of_a_database_without_an_answer_are_infinite():
     pairs = groups_from(reference, size=20)
     values = FunctionQuery(of_even).on_pool(pairs.pool, N)(pairs).values
     for i in range(len(pairs)):
-        odd = [bool(X.sum() % 2) for X, _ in pairs.databases(i)]
+        odd = [bool(X.sum() % 2) for X, _ in both_of(pairs, i)]
         assert np.isinf(values[i, 0]) == any(odd)
 
 

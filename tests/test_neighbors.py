@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from counts import rejects_counts
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
-from query_pairs import counts_of
+from query_pairs import both_of, counts_of
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
@@ -94,7 +94,7 @@ def test_replace_one_pairs_differ_in_one_record(name, n_records):
     assert len(pairs) == 40
     assert pairs.n_records == n_records
     for i in range(40):
-        (X, y), (other_X, other_y) = pairs.databases(i)
+        (X, y), (other_X, other_y) = both_of(pairs, i)
         position = pairs.changed[i]
         assert X.shape == other_X.shape == (n_records, 2)
         same = np.all(other_X == X, axis=1)
@@ -118,7 +118,7 @@ def test_add_remove_pairs_have_one_record_less(name, n_records):
     pairs = draw(REFERENCES[name], n_records=n_records, relation="add-remove", size=40)
     assert pairs.replacement is None
     for i in range(40):
-        (X, _), (other_X, _) = pairs.databases(i)
+        (X, _), (other_X, _) = both_of(pairs, i)
         assert len(X) == n_records
         assert (other_X == np.delete(X, pairs.changed[i], axis=0)).all()
         assert (X[pairs.changed[i]] == pairs.pool.X[pairs.removed[i]]).all()
@@ -246,7 +246,7 @@ def test_both_databases_have_the_law_of_an_iid_reference(relation, seed):
         size=1500,
         seed=seed,
     )
-    databases = [tuple(pairs.databases(i)) for i in range(len(pairs))]
+    databases = [tuple(both_of(pairs, i)) for i in range(len(pairs))]
 
     def cdf(x, scale=1.0):
         return 0.3 * stats.norm.cdf(x, scale=scale) + 0.7 * stats.norm.cdf(
@@ -276,7 +276,7 @@ def test_records_of_both_databases_are_independent_draws(seed):
     """Each tuple of records is equally likely in the first and the other database."""
     table = independent(3)
     pairs = draw(table, n_records=3, relation="replace-one", size=20_000, seed=seed)
-    databases = [tuple(pairs.databases(i)) for i in range(len(pairs))]
+    databases = [tuple(both_of(pairs, i)) for i in range(len(pairs))]
     for side in (0, 1):
         assert_equally_likely([pair[side][0].ravel() for pair in databases], 27)
 
@@ -397,6 +397,8 @@ def test_blocks_are_bounded_and_depend_on_the_size_only():
     for n_records in (1, 7, 999, 23_600, 10**6):
         assert isinstance(block_size(n_records), int)
         assert block_size(n_records) * n_records <= 2**23
+    each = [block_size(n, one_by_one=True) for n in (1, 512, 513, 2048, 2049, 10**6)]
+    assert each == [8, 8, 7, 2, 1, 1]
 
 
 def test_records_of_one_database_only_are_two_if_one_is_replaced():
@@ -471,7 +473,7 @@ def test_pairs_of_known_rows_are_of_these():
     rows, rng = np.arange(15).reshape(3, 5), np.random.default_rng(0)
     pairs = known_pairs(RecordPool(DISTINCT[:15]), rows, rng)
     for i in range(3):
-        (X, _), (other, _) = pairs.databases(i)
+        (X, _), (other, _) = both_of(pairs, i)
         for found, chosen in ((X, rows[i, :4]), (other, rows[i, 1:])):
             assert sorted(found[:, 0] // 2) == chosen.tolist()
 

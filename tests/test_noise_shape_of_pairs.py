@@ -23,6 +23,7 @@ from noise_plans import (
     shaped_norms,
     switch,
 )
+from query_pairs import InBlocks
 
 from skparisk import CalibrationError, PrivateRidge, SensitivitySampler
 from skparisk.core.calibrate import Target
@@ -58,7 +59,7 @@ def nearly_collinear():
     ridge = RidgeQuery(0.0)
     return tuple(
         make_sampler(query=query, n_pairs=400).fit(X, y)
-        for query in (ridge, lambda X, y: ridge(X, y))
+        for query in (ridge, InBlocks(lambda X, y: ridge(X, y)))
     )
 
 
@@ -70,7 +71,7 @@ def test_queries_that_answer_pairs_together_say_how_far_they_may_be_off(name, re
     functions = {"mean": lambda X: query(X), "ridge": lambda X, y: query(X, y)}
     known, plain = (
         make_sampler(query=q, relation=relation, n_pairs=100).fit(PUBLIC, TARGETS)
-        for q in (query, functions[name])
+        for q in (query, InBlocks(functions[name]))
     )
     assert plain.pairs_.errors is None
     errors = known.pairs_.errors
@@ -90,7 +91,8 @@ def test_queries_that_answer_pairs_together_say_how_far_they_may_be_off(name, re
 def test_plain_function_gets_hardly_less_noise(name):
     """As it pays for no errors; only drawn noise costs a share of the level."""
     known = fitted(name)
-    plain = make_sampler(query=lambda X: MeanQuery()(X), **PLANS[name]).fit(PUBLIC)
+    plain = make_sampler(query=InBlocks(lambda X: MeanQuery()(X)), **PLANS[name])
+    plain.fit(PUBLIC)
     assert plain.pairs_.errors is None
     assert plain.sensitivity_ == pytest.approx(known.sensitivity_, rel=1e-9)
     ratio = known.noise_scale_ / plain.noise_scale_

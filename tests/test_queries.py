@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from query_pairs import (
     RELATIONS,
+    both_of,
     independent,
     pairs_from,
     plain_differences,
@@ -48,7 +49,7 @@ def test_differences_of_means_are_those_of_the_plain_loop(mean, n_records, relat
     assert not query.needs_y
     found, plain = query.on_pool(pairs.pool, n_records)(pairs), np.empty((20, 3))
     for i in range(20):
-        plain[i] = np.subtract(*(X.mean(axis=0) for X, _ in pairs.databases(i)))
+        plain[i] = np.subtract(*(X.mean(axis=0) for X, _ in both_of(pairs, i)))
     rounding = n_records * 2.0**-52 * np.abs(X).max(axis=0)
     outward = np.copysign(found.errors / 2, found.values)
     assert (np.abs(found.values - outward - plain) <= 2 * rounding).all()
@@ -176,7 +177,7 @@ def test_why_a_database_has_no_answer_is_told():
         return X.mean()
 
     found = FunctionQuery(of_even).on_pool(pairs.pool, 5)(pairs)
-    sums = [[X.sum() for X, _ in pairs.databases(i)] for i in range(9)]
+    sums = [[X.sum() for X, _ in both_of(pairs, i)] for i in range(9)]
     missing = [any(number % 2 for number in pair) for pair in sums]
     assert np.isinf(found.values[:, 0]).tolist() == missing
     assert 1 < sum(missing) < 9
@@ -404,9 +405,7 @@ def test_rounding_of_a_function_is_that_of_its_largest_finite_answer():
         return np.array([1e-6 * X.max(), 1e-6 * X.max() + missing, 1e6 * X.sum()])
 
     found = FunctionQuery(tiny).on_pool(pairs.pool, 5)(pairs)
-    largest = np.max(
-        [tiny(X) for i in range(20) for X, _ in pairs.databases(i)], axis=0
-    )
+    largest = np.max([tiny(X) for i in range(20) for X, _ in both_of(pairs, i)], axis=0)
     rounding = FunctionQuery(tiny).rounding(found.sizes)
     share = rounding[0] / largest[0]
     assert 0 < share < 2.0**-30

@@ -8,6 +8,7 @@ import pytest
 from query_pairs import (
     N_PAIRS,
     RELATIONS,
+    both_of,
     independent,
     known_pairs,
     pairs_from,
@@ -48,7 +49,7 @@ def gaps(query, pairs, oracle=plain_ridge):
     found = []
     for i, difference in enumerate(query.differences(pairs)):
         for answer in (oracle, type(query).__call__):
-            first, second = (answer(query, *d) for d in pairs.databases(i))
+            first, second = (answer(query, *d) for d in both_of(pairs, i))
             assert difference.shape == first.shape
             gap = abs(difference - (first - second))
             sizes = np.maximum(abs(first), abs(second)).clip(1e-300)

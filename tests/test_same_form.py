@@ -28,6 +28,8 @@ from skparisk import (
 )
 from skparisk.reference import TableReference
 
+pytestmark = pytest.mark.usefixtures("in_order")
+
 RNG = np.random.default_rng(0)
 PUBLIC, PRIVATE = RNG.normal(size=(2, 200, 1))
 TARGETS, Y = RNG.normal(size=(2, 200))
@@ -118,13 +120,6 @@ def test_claims_hold_for_private_records_in_another_form(name):
 # What a query sees of private records
 
 SEEN = []
-
-
-@pytest.fixture(autouse=True)
-def in_order(monkeypatch):
-    """Let private records stay in their order, which is a secret else."""
-    as_given = lambda size, source: np.arange(size)  # noqa: E731
-    monkeypatch.setattr("skparisk.core.release.random_order", as_given)
 
 
 def spy(X):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from laws import FALSE_ALARM
+from query_pairs import both_of
 from scipy import stats
 from sklearn.base import clone
 from sklearn.cluster import KMeans
@@ -185,7 +186,7 @@ def test_all_ordered_subsets_are_equally_likely():
     pairs = draw_pairs(source, n_records=2, start=0, size=6000, seed=seed)
     sampled = Counter()
     for i in range(6000):
-        one, two = (tuple(rows[:, 0].astype(int)) for rows, _ in pairs.databases(i))
+        one, two = (tuple(rows[:, 0].astype(int)) for rows, _ in both_of(pairs, i))
         sampled[one, two] += 1
     assert_uniform(sampled, swaps)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from guises import GUISES, N_ROWS, as_objects, as_polars, people, sparse_table
+from query_pairs import both_of
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
@@ -85,7 +86,7 @@ def test_databases_have_the_rows_of_any_table(make):
     assert repr(reference).startswith(f"TableReference({N_ROWS} rows, 5 features")
     pairs = as_pairs(reference)
     rows = pairs.records[1]
-    first, second = pairs.databases(1)
+    first, second = both_of(pairs, 1)
     assert type(first[0]) is type(reference.pool.X)
     drawn = [RecordSketch.of(X).features for X, _ in (first, second)]
     expected = RecordSketch.of(as_records(as_objects(people())[rows])).features
@@ -104,7 +105,7 @@ def test_databases_of_a_pair_are_made_one_at_a_time():
 
     reference = TableReference(np.ones((9, 1)))
     reference.pool = Pool(reference.pool.X)
-    databases = as_pairs(reference).databases(0)
+    databases = both_of(as_pairs(reference), 0)
     assert len(taken) == 0
     next(databases)
     assert len(taken) == 1
@@ -120,7 +121,7 @@ def test_databases_of_a_pair_are_made_one_at_a_time():
 )
 def test_sparse_matrices_and_texts_are_tables(X):
     reference = TableReference(X, np.arange(30))
-    (first, y), _ = as_pairs(reference).databases(0)
+    (first, y), _ = both_of(as_pairs(reference), 0)
     assert type(first) is type(X)
     assert y.shape == (5,)
     assert RecordSketch.of(take_rows(X, y.astype(int))).ordered == (

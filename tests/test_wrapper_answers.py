@@ -266,11 +266,8 @@ def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator)
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
-def test_hardly_any_noise_is_nearly_the_estimator_itself(estimator, monkeypatch):
+def test_hardly_any_noise_is_nearly_the_estimator_itself(estimator, in_order):
     """The noise of each number is that of the certificate: none besides, none less."""
-    # Which is a secret else, and what clusters begin with.
-    as_given = lambda size, source: np.arange(size)  # noqa: E731
-    monkeypatch.setattr("skparisk.core.release.random_order", as_given)
     model = fit_public(private(estimator, epsilon=1e9, align=None))
     exact = fit_declared(private(estimator, epsilon=np.inf))
     names = model.sampler_.query_.shapes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
-from query_pairs import RELATIONS, known_pairs
+from query_pairs import RELATIONS, both_of, known_pairs
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -253,7 +253,7 @@ def test_missing_classes_are_found_in_either_database(query, relation):
     other = rng.integers(12, size=40) if relation == "replace-one" else None
     pairs = known_pairs(RecordPool(X, y), records, changed, other)
     missing = [
-        [len(np.unique(labels)) < 3 for _, labels in pairs.databases(i)]
+        [len(np.unique(labels)) < 3 for _, labels in both_of(pairs, i)]
         for i in range(40)
     ]
     assert {(True, True), (False, False), (False, True)} <= set(map(tuple, missing))

@@ -59,7 +59,7 @@ from skparisk.reference._records import as_records, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._release import check_given
+from skparisk.sensitivity._sampler import check_given
 
 # What an audited calibration has in common with that of a release.
 _OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")

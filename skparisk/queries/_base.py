@@ -65,6 +65,7 @@ _OF_ANSWERS = (
     "is_smooth",
     "is_unordered",
     "is_repeatable",
+    "is_plain",
     "largest_move",
     "on_pool",
 )
@@ -227,11 +228,17 @@ class Query:
     @property
     def says_differences(self) -> bool:
         """Whether it says itself how its answers differ, or how far they can move."""
-        return not (self.is_plain and type(self).largest_move is Query.largest_move)
+        kind = type(self)
+        return not (
+            kind.on_pool is Query.on_pool and kind.largest_move is Query.largest_move
+        )
 
     @property
     def is_plain(self) -> bool:
-        """Whether its pairs are answered one by one, each database by itself."""
+        """Whether its databases are answered one by one, each by itself.
+
+        They are then drawn and answered a few at a time.
+        """
         return type(self).on_pool is Query.on_pool
 
     def check_has_targets(self, pool: RecordPool) -> None:

@@ -36,8 +36,8 @@ _SMALL_POOL, _SUMS_AT_ONCE, _LISTED_AT_ONCE = 2**20, 2**22, 2**20
 _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.
 MARGIN = 16.0
-# Records of databases that are.
-_LOOKED_AT = 2**11
+# Which databases are, by number; and after them each so many.
+_LOOKED_AT, _EACH = (0, 1, 4, 16, 64), 128
 # Records of one that are in memory together.
 _TAKEN_AT_ONCE = 2**18
 
@@ -159,14 +159,15 @@ def counts_pay(n_rows: int, n_records: int) -> bool:
 def how_far_off(
     query: Query, pool: RecordPool, pairs: NeighborPairs, first: Floats, second: Floats
 ) -> Floats:
-    """Return by how much differences may be off, from some pairs of a block.
+    """Return by how much differences may be off, from some pairs of a block, if any.
 
     Of which both databases, with answers (m, n_outputs) and (n_pairs, n_outputs), are
     answered a second time, as the private one is: infinite if that has no answer.
     """
-    n_looked_at = int(np.clip(_LOOKED_AT // pairs.n_records, 1, 4))
     off = np.zeros(first.shape[1])
-    for number in range(min(n_looked_at, len(first))):
+    for number in range(len(first)):
+        if (pairs.start + number) % _EACH and pairs.start + number not in _LOOKED_AT:
+            continue
         pair = number * pairs.n_neighbors
         for answer, rows in zip(
             (first[number], second[pair]), pairs.rows_of(pair), strict=True

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from skparisk.core.calibrate import Exchangeable, Terms
 from skparisk.core.checks import CalibrationError, check_random_state, is_whole
 from skparisk.core.claim import Assumption, Population
-from skparisk.core.noise import Constant
-from skparisk.core.pairs import SampledPairs
+from skparisk.core.laws import Law
+from skparisk.core.noise import Constant, NoiseShape
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.core.release import silenced
 from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import PublicForm, copy_records, take_rows
@@ -28,7 +29,7 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._parallel import PairSpec
-from skparisk.sensitivity._terms import MOST_SHAPE_PAIRS
+from skparisk.sensitivity._terms import MOST_SHAPE_PAIRS, find_noise
 
 # Databases that a query is asked about twice, until it has an answer.
 _MOST_ASKED = 3
@@ -42,6 +43,17 @@ _N_HALVES, _SHARE_OF_PAIRS, _FEW_ROWS = 6, 0.08, 8
 # Rows of a table for each record of a database, from which on components and centers
 # are as unsteady between its databases as between those of people, as measured.
 _MATCHED = 16
+
+
+# Risks at which it is looked for clusters.
+_RISKS = (0.05, 0.1, 0.2)
+# There is one if twice as many pairs as the risk are above so much of the quantile; or
+# if that of a risk so much smaller is so much larger.
+_BELOW, _SMALLER, _JUMP = 0.93, 0.6, 2.0
+# Smaller risks that are tried, one after the other.
+_STEP, _LEAST = 0.05, 0.2
+# Of another cluster, so far above, halves have as many pairs on average as the table.
+_MOST = 1.5
 
 
 class Seeds(NamedTuple):
@@ -106,28 +118,82 @@ class Draw(PairSpec):
         )
 
     def pairs(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
-        """Draw the pairs.
+        """Draw the pairs, and say what is known of the records that they come from.
 
         `schema` is that of the records that the query will be asked about, which may be
-        private: it is compared, and nothing is kept of it.
+        private: it is compared, and nothing of it is kept but names and their number.
         """
         self.check()  # before the query is asked
-        asked, database = self._ask_twice(private)
+        answer, database = self._ask_twice(private)
+        weights = None
+        if answer is not None and not private:
+            weights = self._find_weights(database[0], answer.size)
         pairs = self.sample(schema, self.seeds.pairs, private=private, **how)
-        seed = int.from_bytes(self.seeds.noise, "little")
-        pairs = dataclasses.replace(pairs, draw_seed=seed, **asked)
+        query, reference = self.query, self.reference
+        drawn = Schema.of(database[0])  # of records as they were given to the query
+        alone = query.is_sum or (query.is_mean and self.relation == "replace-one")
+        n_rows_alone = None
+        if isinstance(reference, TableReference) and alone and self.n_neighbors == 1:
+            n_rows_alone = reference.n_rows if reference.is_thin else None
+        # Sums of what is bounded itself move by no more, whatever the records are.
+        domain = reference.domain or Domain([None] * schema.n_columns)
+        # What columns hold is as the reference says: that may tell of private records.
+        of_columns = dataclasses.replace(
+            schema, container=drawn.container, kinds=(reference.schema or drawn).kinds
+        )
+        pairs = dataclasses.replace(
+            pairs,
+            draw_seed=int.from_bytes(self.seeds.noise, "little"),
+            sketch=self.sketch,
+            schema=of_columns,
+            form=None if private else reference.form or PublicForm.of(*database),
+            domain=reference.domain,
+            learning=reference.learning,
+            largest_move=query.largest_move(domain, self.n_records, self.relation),
+            answer=None if query.is_sum else answer,  # that of one record
+            weights=weights,
+            n_independent=reference.n_independent(n_own(self.relation)),
+            for_new_people=reference.for_new_people,
+            n_rows_alone=n_rows_alone,
+            population=Population.DECLARED if reference.made_up else pairs.population,
+        )
         still = np.array([], dtype=np.intp) if private else pairs.still()
         if 0 < still.size < pairs.n_outputs:
-            answer = pairs.answer
-            if answer is None:
+            if query.is_sum:
                 answer = self._ask_about_many(database)
+            assert answer is not None
             pairs.constant = Constant(still, answer[still])
         return pairs
 
-    def on_halves(
-        self, pairs: SampledPairs, schema: Schema, n_jobs: int | None
-    ) -> tuple[SampledPairs, ...]:
-        """Draw pairs of halves of a table that pairs were resampled from, if any."""
+    def shortcomings(self, n_outputs: int) -> dict[Assumption, str]:
+        """Return why the reference may not be like people, each with a sentence."""
+        reference, query = self.reference, self.query
+        # Records of a pair tell all of a sum, however many numbers it has.
+        found = reference.shortcomings(
+            n_records=self.n_drawn, n_outputs=1 if query.is_sum else n_outputs
+        )
+        if (
+            query.is_matched
+            and isinstance(reference, TableReference)
+            and reference.for_new_people is not None
+            and reference.n_rows < _MATCHED * self.n_drawn
+        ):
+            found[Assumption.MATCHED_ROWS] = (
+                f"The reference table has {reference.n_rows} rows, fewer than "
+                f"{_MATCHED} times the {self.n_drawn} records of a database: "
+                "components, centers and all else that is matched to a fit of the "
+                "table turn and jump less between databases of its rows than between "
+                "databases of real people."
+            )
+        return found
+
+    def margin(
+        self, pairs: SampledPairs, terms: Terms, schema: Schema, n_jobs: int | None
+    ) -> HalvesMargin | None:
+        """Return what halves of a table say, where many pairs may be beyond at once.
+
+        As those of a class may, if pairs were resampled from the table.
+        """
         table = self.reference
         if (
             not isinstance(table, TableReference)
@@ -135,11 +201,15 @@ class Draw(PairSpec):
             or self.query.is_sum
             or self.n_neighbors > 1
             or not _FEW_ROWS <= table.n_rows <= _MOST_WEIGHED
+            or terms.target.randomness == "both"
         ):
-            return ()
+            return None
+        found = find_noise(pairs, terms, self.query.output_name)
+        if not has_clusters(found.distances):
+            return None
         seed = np.random.SeedSequence(int.from_bytes(self.seeds.pairs, "little"))
         rng = np.random.default_rng(seed.spawn(3)[2])  # two are of the pairs
-        found = []
+        halves = []
         for _ in range(_N_HALVES):
             half = dataclasses.replace(
                 self,
@@ -147,8 +217,8 @@ class Draw(PairSpec):
                 n_pairs=math.ceil(_SHARE_OF_PAIRS * len(pairs)),
             )
             with suppress(CalibrationError):  # none of its databases has an answer
-                found.append(half.sample(schema, rng.bytes(16), n_jobs=n_jobs))
-        return tuple(found)
+                halves.append(half.sample(schema, rng.bytes(16), n_jobs=n_jobs))
+        return HalvesMargin(tuple(halves)) if halves else None
 
     def _ask_about_many(self, one: Database) -> NDArray[np.float64]:
         """Return the answer of a sum on public records, as many as a database has.
@@ -169,18 +239,16 @@ class Draw(PairSpec):
         most = min(pool.n_rows, _MOST_WEIGHED)
         return pool.take(np.linspace(0, pool.n_rows - 1, most).astype(np.intp))
 
-    def _ask_twice(self, private: bool) -> tuple[dict[str, Any], Database]:
-        """Return what pairs have of a database that a query was asked about, and that.
+    def _ask_twice(self, private: bool) -> tuple[NDArray[np.float64] | None, Database]:
+        """Return an answer, and the sampled database that it is of.
 
-        Refuse one that answers the same database differently when asked twice, unless
-        it is known to answer alike. It is asked about a sampled database; about another
-        if it has no answer to one. If it has none to several, the last reason is shown,
-        unless the reference is private.
+        Refuse a query that answers the same database differently when asked twice,
+        unless it is known to answer alike. It is asked about another database if it has
+        no answer to one. If it has none to several, the last reason is shown, unless
+        the reference is private.
         """
         query = self.query
         root = np.random.SeedSequence(int.from_bytes(self.seeds.asked, "little"))
-        failure: Exception | None = None
-        answer = weights = None
         for seed in root.spawn(_MOST_ASKED):
             database = sample_database(self.reference, self.n_drawn, seed, self.form)
             if query.needs_y and database[1] is None:
@@ -195,9 +263,7 @@ class Draw(PairSpec):
                 failure = error
                 continue
             if alike:
-                if not private:
-                    weights = self._find_weights(database[0], answer.size)
-                break
+                return answer, database
             raise ValueError(
                 f"The query {query} gives different answers on the same database when "
                 "it is asked twice: it must be a function of the database. Seed the "
@@ -205,18 +271,8 @@ class Draw(PairSpec):
             )
         else:
             if not private:  # else it is said without a reason where pairs are drawn
-                assert failure is not None
                 raise failure
-        form = self.reference.form
-        if form is None and not private:
-            form = PublicForm.of(*database)
-        asked = {
-            "schema": Schema.of(database[0]),  # of records as they were given to it
-            "form": None if private else form,
-            "answer": None if query.is_sum else answer,  # that of one record
-            "weights": weights,
-        }
-        return asked, database
+        return None, database
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return what errors of the outputs weigh, by a query that knows it.
@@ -246,35 +302,6 @@ class Draw(PairSpec):
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
     """Return the answer on a copy: the query may work in place."""
     return np.asarray(query(*map(copy_records, database)))
-
-
-def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
-    """Let pairs say what is known of the records that they come from.
-
-    `schema` is that of the records that the query will be asked about.
-    """
-    reference, query = draw.reference, draw.query
-    pairs.sketch, pairs.domain = draw.sketch, reference.domain
-    pairs.learning = reference.learning
-    if reference.made_up:
-        pairs.population = Population.DECLARED
-    pairs.for_new_people = reference.for_new_people
-    alone = query.is_sum or (query.is_mean and draw.relation == "replace-one")
-    if isinstance(reference, TableReference) and alone and draw.n_neighbors == 1:
-        pairs.n_rows_alone = reference.n_rows if reference.is_thin else None
-    pairs.n_independent = reference.n_independent(n_own(draw.relation))
-    # Sums of what is bounded itself move by no more, whatever the records are.
-    anything = Domain([None] * schema.n_columns)
-    pairs.largest_move = query.largest_move(
-        pairs.domain or anything, draw.n_records, draw.relation
-    )
-    # What columns hold is as the reference says: `X` may be private.
-    drawn = pairs.schema
-    assert drawn is not None
-    known = drawn if reference.schema is None else reference.schema
-    pairs.schema = dataclasses.replace(
-        schema, container=drawn.container, kinds=known.kinds
-    )
 
 
 def means_for_new_people(pairs: SampledPairs, terms: Terms) -> str | None:
@@ -308,24 +335,62 @@ def unseen_tail(pairs: SampledPairs, gamma: float) -> str | None:
     )
 
 
-def shortcomings_of(draw: Draw, n_outputs: int) -> dict[Assumption, str]:
-    """Return why the reference may not be like people, each with a sentence."""
-    reference, n_drawn = draw.reference, draw.n_drawn
-    found = reference.shortcomings(
-        n_records=n_drawn,
-        # Records of a pair tell all of a sum, however many numbers it has.
-        n_outputs=1 if draw.query.is_sum else n_outputs,
-    )
-    if (
-        draw.query.is_matched
-        and isinstance(reference, TableReference)
-        and reference.for_new_people is not None
-        and reference.n_rows < _MATCHED * n_drawn
-    ):
-        found[Assumption.MATCHED_ROWS] = (
-            f"The reference table has {reference.n_rows} rows, fewer than {_MATCHED} "
-            f"times the {n_drawn} records of a database: components, centers and all "
-            "else that is matched to a fit of the table turn and jump less between "
-            "databases of its rows than between databases of real people."
-        )
-    return found
+@dataclass(frozen=True, eq=False)
+class HalvesMargin:
+    """What halves of a table say that noise is to be multiplied by.
+
+    For the quantile of the largest risk at which, on average over the halves, no more
+    than a share `gamma` of the pairs of the table are beyond theirs. These are compared
+    as if their median were its own: few rows, which repeat, are farther apart.
+    """
+
+    halves: tuple[SampledPairs, ...]
+
+    def __call__(
+        self,
+        distances: NDArray[np.float64],
+        shape: NoiseShape,
+        law: Law,
+        index: int,
+        gamma: float,
+    ) -> float:
+        """Return the factor, at least 1, for the distance with this number."""
+        ordered = np.sort(distances)
+        base = ordered[index - 1]
+        asked = 1 - index / (len(ordered) + 1)
+        halves = [np.sort(norms_of_pairs(half, shape, law)) for half in self.halves]
+        found = base
+        for share in np.arange(1.0, _LEAST, -_STEP):
+            at = _quantile(ordered, share * asked)
+            beyond_gap = at > _MOST * base
+            found = float(ordered[ordered <= _MOST * base][-1]) if beyond_gap else at
+            found = max(base, found)
+            if beyond_gap:
+                break
+            theirs = np.array([_quantile(half, share * asked) for half in halves])
+            usual = np.median(theirs)
+            if 0 < usual < math.inf:
+                theirs *= found / usual
+            beyond = 1 - np.searchsorted(ordered, theirs, side="right") / len(ordered)
+            if beyond.mean() <= gamma:
+                break
+        return float(found / base)
+
+
+def has_clusters(distances: NDArray[np.float64]) -> bool:
+    """Tell if an order statistic of distances may lie in a cluster, or below one."""
+    ordered = np.sort(distances)
+    for risk in _RISKS:
+        quantile = _quantile(ordered, risk)
+        many = np.mean(ordered > _BELOW * quantile) > 2 * risk
+        jump = _quantile(ordered, _SMALLER * risk) > _JUMP * quantile
+        if quantile > 0 and (many or jump):
+            return True
+    return False
+
+
+def _quantile(ordered: NDArray[np.float64], risk: float) -> float:
+    """Return the order statistic that a fresh one exceeds with a risk, or the last."""
+    n = len(ordered)
+    index = math.ceil((n + 1) * (1 - risk) * (1 - 2.0**-40))
+    return float(ordered[min(max(index, 1), n) - 1])

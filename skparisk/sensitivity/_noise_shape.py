@@ -58,10 +58,18 @@ def root_mean_squares(
     largest = sizes.max(axis=0)
     moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
     moves &= largest > max(_SMALLEST_SHARE * largest.max(), _LEAST_MOVE)
-    standard = differences[:, moves] / largest[moves]  # no overflow in squares
     scales = np.zeros(len(largest))
-    scales[moves] = np.sqrt(np.mean(standard**2, axis=0)) * largest[moves]
+    scales[moves] = _mean_sizes(sizes[:, moves])
     return scales
+
+
+def _mean_sizes(
+    sizes: NDArray[np.float64], counted: NDArray[np.bool_] | bool = True
+) -> NDArray[np.float64]:
+    """Return the root mean square of each output, over the pairs that are counted."""
+    largest = sizes.max(axis=0)
+    squares = (sizes / largest) ** 2  # no overflow
+    return np.asarray(largest * np.sqrt(squares.mean(axis=0, where=counted)))
 
 
 def fit_noise_shape(
@@ -130,13 +138,12 @@ def fit_noise_shape(
     moves = sizes > 0
     if not moves.any():
         return NoiseShape(np.ones(len(moves)))
+    moved = np.abs(differences) > (0.0 if errors is None else errors)
+    when_moved = _mean_sizes(np.abs(differences[:, moves]), moved[:, moves])
     # What has no scale gets one of the size of the others'.
     usual = np.median(sizes[moves])
     scales = np.full(len(moves), usual)
-    scales[moves] = np.maximum(
-        sizes[moves],
-        np.minimum(usual, _sizes_when_moved(differences, errors, moves) / 2),
-    )
+    scales[moves] = np.maximum(sizes[moves], np.minimum(usual, when_moved / 2))
     scales = np.minimum(scales, _LARGEST_SCALE)
     if name == "diagonal" or len(differences) < len(scales):
         return NoiseShape(scales)
@@ -180,22 +187,6 @@ def _least_cost(
     moments += (root * raised) @ root
     squares, axes = _eigen(moments, _WEIGHED_CONDITION)
     return (inverse @ axes) * np.sqrt(np.sqrt(squares))
-
-
-def _sizes_when_moved(
-    differences: NDArray[np.float64],
-    errors: NDArray[np.float64] | None,
-    moves: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    """Return the root mean square of each output over the pairs in which it moves."""
-    sizes = np.abs(differences[:, moves])
-    floor = (
-        0.0 if errors is None else np.broadcast_to(errors, differences.shape)[:, moves]
-    )
-    moved = sizes > floor
-    largest = sizes.max(axis=0)
-    standard = np.where(moved, sizes / largest, 0.0)  # no overflow in squares
-    return largest * np.sqrt((standard**2).sum(axis=0) / moved.sum(axis=0))
 
 
 def _standardized(

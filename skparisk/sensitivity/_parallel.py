@@ -1,8 +1,8 @@
 """Sampling pairs of databases and answering the query on them, in several processes.
 
 Databases are drawn in blocks, each from a seed of its own. The size of a block follows
-from that of a database, and sums use one thread. So it makes no difference which
-process answers which of them.
+from that of a database, and from whether each is answered by itself; sums use one
+thread. So it makes no difference which process answers which of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from operator import itemgetter
+from operator import attrgetter
 from time import monotonic, perf_counter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -32,7 +32,13 @@ from skparisk.core.checks import (
 )
 from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import silenced
-from skparisk.neighbors import NeighborPairs, bind_pairs, block_size, draw_pairs
+from skparisk.neighbors import (
+    NeighborPairs,
+    bind_pairs,
+    block_size,
+    count_databases,
+    draw_pairs,
+)
 from skparisk.queries import PairDifferences, Query
 from skparisk.queries._base import Differences
 from skparisk.reference import Reference, TableReference
@@ -45,8 +51,6 @@ _START_UP, _HAND_OVER, _WAITING = 2.0, 0.25, 240.0
 # Least seconds of a task; and as a multiple of what it takes to draw a block and to
 # prepare its pool, which each task does anew.
 _TASK, _WORTH_PREPARING = 0.3, 20
-# Seconds until progress is shown, where pairs of a block are answered one by one.
-_CHUNK = 0.1
 
 _NAN = (
     "the query returned NaN or infinity, as where numbers of the reference, "
@@ -56,9 +60,6 @@ _HIDDEN = "it is not shown because it may reveal something about the private dat
 
 # When workers of each backend had last done their work.
 _last_used: dict[type, float] = {}
-
-# The number of the first database, and differences of it and those that follow.
-_Answers: TypeAlias = tuple[int, PairDifferences]
 
 
 def sample_differences(
@@ -154,14 +155,9 @@ class PairSpec:
     def check(self) -> None:
         """Raise ValueError unless there are such pairs."""
         least = 2 if check_relation(self.relation) == "add-remove" else 1
-        check_at_least(self.n_pairs, "n_pairs", 1)
         check_at_least(self.n_records, "n_records", least)
-        name, given = "neighbors_per_database", self.n_neighbors
-        check_at_least(given, name, 1)
-        if self.n_pairs % given:
-            raise ValueError(
-                f"n_pairs must be a multiple of {name}={given}, got {self.n_pairs!r}."
-            )
+        check_at_least(self.n_neighbors, "neighbors_per_database", 1)
+        count_databases(self.n_pairs, self.n_neighbors)
         # Each neighbor of a database differs from it in another record. Those of a
         # table are left out of what the others are drawn from.
         limits = [(self.n_records, f"n_records={self.n_records}")]
@@ -175,8 +171,11 @@ class PairSpec:
             why = "a sum over records; pairs of other databases cost no more"
             limits.append((1, f"{self.query}, {why}"))
         most, why = min(limits)
-        if given > most:
-            raise ValueError(f"{name} must be at most {most} with {why}, got {given}.")
+        if self.n_neighbors > most:
+            raise ValueError(
+                f"neighbors_per_database must be at most {most} with {why}, got "
+                f"{self.n_neighbors}."
+            )
 
     def sample(
         self,
@@ -214,32 +213,30 @@ class PairSpec:
         task = _Task(self, draw, pairs_seed, schema, private)
         watched = None if private else watched
         progress = Progress(self.n_pairs, shown=bool(verbose), watched=watched)
-        found: list[_Answers] = []
-        with progress, one_thread(), closing(_answer(task, n_jobs)) as answers:
-            for first, part in answers:
-                found.append((first, part))
-                progress.add(len(part.values), part.values)
-        parts = [part for _, part in sorted(found, key=itemgetter(0))]
-        pairs = _join(parts, self.query, private)
+        found: list[_Block] = []
+        with progress, one_thread(), closing(_answer(task, n_jobs)) as blocks:
+            for block in blocks:
+                found.append(block)
+                values = block.differences.values
+                progress.add(len(values), values)
+        found.sort(key=attrgetter("number"))
+        pairs = _join([block.differences for block in found], self.query, private)
         pairs.n_neighbors = self.n_neighbors
         return pairs
 
 
-class _Chunk(NamedTuple):
-    """Answers on the databases first, ..., last - 1 of a block, and what they took."""
+class _Block(NamedTuple):
+    """Answers on a block of databases, and how many seconds they took."""
 
-    first: int
-    last: int
+    number: int
     differences: PairDifferences
-    # Whether pairs of this pool are answered one by one.
-    divisible: bool
-    # Seconds for each database, and to draw the block and prepare its pool if new.
-    each: float
+    # To draw the block, and to prepare its pool if that is new; and in all.
     opening: float
+    seconds: float
 
 
 class _Task:
-    """What a worker has to know, but for the numbers of the databases it answers."""
+    """What a worker has to know, but for the numbers of the blocks it answers."""
 
     def __init__(
         self,
@@ -252,41 +249,31 @@ class _Task:
         self._query, self._n_records = spec.query, spec.n_records
         self._draw, self._seed = draw, seed
         self._schema, self._private = schema, private
-        self.n_databases = spec.n_pairs // spec.n_neighbors
-        self.size = block_size(spec.n_drawn)
+        self._n_databases = spec.n_pairs // spec.n_neighbors
+        plain = spec.query.is_plain  # then each neighbor takes as long
+        answered = spec.n_drawn * (spec.n_neighbors if plain else 1)
+        self._size = block_size(answered, plain)
+        self.n_blocks = math.ceil(self._n_databases / self._size)
 
-    def answer(self, first: int, last: int) -> Iterator[_Chunk]:
-        """Yield answers on the databases first, ..., last - 1, in order.
-
-        If those of a block are answered together, `first` is the first of them.
-        """
+    def answer(self, first: int, last: int) -> Iterator[_Block]:
+        """Yield answers on the blocks first, ..., last - 1, in order."""
         _keep_memory()
         quietly = silenced if self._private else nullcontext
-        pool, each = None, math.inf
-        while first < last:
-            began, (number, place) = perf_counter(), divmod(first, self.size)
-            start = first - place
-            stop = min(start + self.size, self.n_databases)
+        pool = None
+        for number in range(first, last):
+            began, start = perf_counter(), number * self._size
+            size = min(self._size, self._n_databases - start)
             key = (*self._seed.spawn_key, number)  # that of `spawn`
             seed = np.random.SeedSequence(self._seed.entropy, spawn_key=key)
             with quietly():
-                pairs = self._draw(start=start, size=stop - start, seed=seed)
+                pairs = self._draw(start=start, size=size, seed=seed)
                 if pairs.pool is not pool:
                     pool, evaluate = pairs.pool, self._prepare(pairs.pool)
-                if divisible := self._query.is_plain:
-                    _ = pairs.records  # drawn now, as a part of opening the block
-            opening = perf_counter() - began
-            while first < min(stop, last):
-                began, end, part = perf_counter(), stop, pairs
-                if divisible:
-                    end = first + max(1, int(_CHUNK / max(each, 1e-9)))
-                    end = min(end, stop, last)
-                    part = pairs.part(first - start, end - start)
-                with quietly():
-                    found = _without_nan(evaluate(part))
-                each = (perf_counter() - began) / (end - first)
-                yield _Chunk(first, end, found, divisible, each, opening)
-                first = end
+                opening = perf_counter() - began
+                found = evaluate(pairs)
+            finite = np.isfinite(found.values).all(axis=1, keepdims=True)
+            found = replace(found, values=np.where(finite, found.values, np.inf))
+            yield _Block(number, found, opening, perf_counter() - began)
 
     def _prepare(self, pool: RecordPool) -> Differences:
         """Return what answers pairs of a pool, which must have the right columns."""
@@ -295,27 +282,25 @@ class _Task:
         return self._query.on_pool(pool, self._n_records)
 
 
-def _answer(task: _Task, n_jobs: int | None) -> Generator[_Answers]:
-    """Yield answers in any order: first here, and of workers where they are faster."""
+def _answer(task: _Task, n_jobs: int | None) -> Generator[_Block]:
+    """Yield blocks in any order: first here, and of workers where they are faster."""
     n_workers, (backend, _) = effective_n_jobs(n_jobs), get_active_backend()
-    n_databases, overhead = task.n_databases, 0.0
+    overhead, n_blocks = 0.0, task.n_blocks
     waiting = monotonic() - _last_used.get(type(backend), -math.inf) < _WAITING
     start_up = _HAND_OVER if waiting else _START_UP
-    for chunk in task.answer(0, n_databases):
-        yield chunk.first, chunk.differences
-        overhead, n_left = max(overhead, chunk.opening), n_databases - chunk.last
-        seconds = n_left * (chunk.each + chunk.opening / task.size)
+    for block in task.answer(0, n_blocks):
+        yield block
+        overhead, n_done = max(overhead, block.opening), block.number + 1
+        seconds = (n_blocks - n_done) * block.seconds
         saved = seconds * (1 - 1 / n_workers)
         # The first of them also took what has to be done once, such as imports.
-        if chunk.first and n_left and saved > start_up + overhead:
+        if 1 < n_done < n_blocks and saved > start_up + overhead:
             break
     else:
         return
     least = max(_TASK, _WORTH_PREPARING * overhead)
     rounds = max(1, round(seconds / n_workers / least))
-    size = math.ceil(n_left / (rounds * n_workers))
-    if not chunk.divisible:
-        size = math.ceil(size / task.size) * task.size
+    size = math.ceil((n_blocks - n_done) / (rounds * n_workers))
     # Large arrays are mapped by processes of this machine. Each worker of Dask is sent
     # the task before: with one that is lost, it would be gone if no other had it.
     client = getattr(backend, "client", None)
@@ -325,19 +310,19 @@ def _answer(task: _Task, n_jobs: int | None) -> Generator[_Answers]:
     parallel = Parallel(
         n_jobs, return_as="generator_unordered" if as_they_come else "list"
     )
-    for answers in parallel(
-        delayed(_answer_there)(sent, start, min(start + size, n_databases))
-        for start in range(chunk.last, n_databases, size)
+    for blocks in parallel(
+        delayed(_answer_there)(sent, start, min(start + size, n_blocks))
+        for start in range(n_done, n_blocks, size)
     ):
-        yield from answers
+        yield from blocks
     _last_used[type(backend)] = monotonic()
 
 
-def _answer_there(sent: Any, first: int, last: int) -> list[_Answers]:
-    """Return answers on the databases first, ..., last - 1, in a worker."""
+def _answer_there(sent: Any, first: int, last: int) -> list[_Block]:
+    """Return the blocks first, ..., last - 1, in a worker."""
     task = sent if isinstance(sent, _Task) else sent.result()
     with one_thread():
-        return [(chunk.first, chunk.differences) for chunk in task.answer(first, last)]
+        return list(task.answer(first, last))
 
 
 @cache
@@ -350,34 +335,29 @@ def _keep_memory() -> None:
     np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
-def _without_nan(found: PairDifferences) -> PairDifferences:
-    """Return differences that are infinite for a pair of which one is no number."""
-    finite = np.isfinite(found.values).all(axis=1, keepdims=True)
-    return replace(found, values=np.where(finite, found.values, np.inf))
-
-
 def _join(
     parts: Sequence[PairDifferences], query: Query, private: bool
 ) -> SampledPairs:
     """Return all pairs together; a part without any answer has no width of its own."""
-    widths = {part.values.shape[1] for part in parts} - {0}
+    answered = [part for part in parts if part.values.size]
+    widths = {part.values.shape[1] for part in answered}
     if len(widths) > 1:
         raise ValueError(
             "The query must return the same number of outputs for every database"
             f"{'.' if private else f', got {sorted(widths)}.'}"
         )
-    n_outputs, last = max(widths, default=0), 0
-    differences = np.full((sum(len(part.values) for part in parts), n_outputs), np.inf)
-    errors, sizes = np.zeros(n_outputs), np.zeros(n_outputs)
-    for part in parts:
-        first, last = last, last + len(part.values)
-        if part.values.size:
-            differences[first:last] = part.values
-            np.maximum(errors, 0.0 if part.errors is None else part.errors, out=errors)
-            np.maximum(sizes, 0.0 if part.sizes is None else part.sizes, out=sizes)
-    lost = np.isinf(differences).any(axis=1)
+    n = max(widths, default=0)
+    errors = [part.errors for part in answered if part.errors is not None]
+    sizes = [part.sizes for part in answered if part.sizes is not None]
+    errors, sizes = (np.max([np.zeros(n), *each], axis=0) for each in (errors, sizes))
+    differences = np.concatenate(
+        [
+            part.values if part.values.size else np.full((len(part.values), n), np.inf)
+            for part in parts
+        ]
+    )
     failure = next((part.failure for part in parts if part.failure is not None), None)
-    if lost.any():
+    if np.isinf(differences).any():
         failure = failure or _NAN
     if private and failure is not None:
         failure = _HIDDEN

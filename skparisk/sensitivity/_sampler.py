@@ -7,139 +7,80 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import refuse_reference_in_other_units
-from skparisk._checks import check_n_jobs, check_seed, check_verbose
+from skparisk._checks import (
+    check_n_jobs,
+    check_seed,
+    check_verbose,
+    warn_private_reference,
+    warn_redrawn,
+)
 from skparisk._fitted import whole_fit
+from skparisk._private_data import validate_private, validate_private_records
 from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Rule, Target, Terms
+from skparisk.core.calibrate import Rule, Target, Terms, with_own_level
 from skparisk.core.checks import (
     CalibrationError,
+    IncompatibleError,
     check_at_least,
     check_choice,
     check_relation,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Certificate, Doubt, Population
+from skparisk.core.claim import (
+    Assumption,
+    Certificate,
+    Doubt,
+    Evidence,
+    Leak,
+    Population,
+    over_private_records,
+)
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import Law, as_law, is_ours
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
-from skparisk.core.release import as_seeded, hide_values
-from skparisk.core.sealed import PublicForm, is_frame
+from skparisk.core.release import Plan, as_seeded, hide_values, release
+from skparisk.core.sealed import PublicForm, Records, is_frame, seal
 from skparisk.exceptions import ReferenceWarning
+from skparisk.ledger import OPEN
+from skparisk.ledger._open import refuse_without_level
+from skparisk.mechanisms import Exponential
+from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import Reference, SecretSample, TableReference, as_reference
-from skparisk.reference._records import Schema, as_records, n_rows
+from skparisk.reference._learned import refuse_learned_from
+from skparisk.reference._parted import read_like
+from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw
-from skparisk.sensitivity._claim import ClaimOfPairs
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._drawing import (
     Draw,
     Known,
     Seeds,
-    describe_pairs,
     means_for_new_people,
-    shortcomings_of,
     unseen_tail,
 )
-from skparisk.sensitivity._release import ReleaseMixin
 from skparisk.sensitivity._terms import agree, as_rule, find_noise
 
-# Risks at which it is looked for clusters.
-_RISKS = (0.05, 0.1, 0.2)
-# There is one if twice as many pairs as the risk are above so much of the quantile; or
-# if that of a risk so much smaller is so much larger.
-_BELOW, _SMALLER, _JUMP = 0.93, 0.6, 2.0
-# Smaller risks that are tried, one after the other.
-_STEP, _LEAST = 0.05, 0.2
-# Of another cluster, so far above, halves have as many pairs on average as the table.
-_MOST = 1.5
-
-
-@dataclass(frozen=True, eq=False)
-class HalvesMargin:
-    """What halves of a table say that noise is to be multiplied by."""
-
-    halves: tuple[SampledPairs, ...]
-
-    def __call__(
-        self,
-        distances: NDArray[np.float64],
-        shape: NoiseShape,
-        law: Law,
-        index: int,
-        gamma: float,
-    ) -> float:
-        """Return the factor, at least 1, for the distance with this number."""
-        halves = [norms_of_pairs(half, shape, law) for half in self.halves]
-        return margin_of(distances, halves, index, gamma)
-
-
-def has_clusters(distances: NDArray[np.float64]) -> bool:
-    """Tell if an order statistic of distances may lie in a cluster, or below one."""
-    ordered = np.sort(distances)
-    for risk in _RISKS:
-        quantile = _quantile(ordered, risk)
-        many = np.mean(ordered > _BELOW * quantile) > 2 * risk
-        jump = _quantile(ordered, _SMALLER * risk) > _JUMP * quantile
-        if quantile > 0 and (many or jump):
-            return True
-    return False
-
-
-def margin_of(
-    distances: NDArray[np.float64],
-    halves: Sequence[NDArray[np.float64]],
-    index: int,
-    gamma: float,
-) -> float:
-    """Return by what to multiply noise for the distance with this number, >= 1.
-
-    For the quantile of the largest risk at which, on average over halves of the table,
-    no more than a share `gamma` of its pairs are beyond theirs. These are compared as
-    if their median were its own: few rows, which repeat, are farther apart.
-    """
-    ordered = np.sort(distances)
-    base = ordered[index - 1]
-    asked = 1 - index / (len(ordered) + 1)
-    halves = [*map(np.sort, halves)]
-    found = base
-    for share in np.arange(1.0, _LEAST, -_STEP):
-        at = _quantile(ordered, share * asked)
-        beyond_gap = at > _MOST * base
-        found = float(ordered[ordered <= _MOST * base][-1]) if beyond_gap else at
-        found = max(base, found)
-        if beyond_gap:
-            break
-        theirs = np.array([_quantile(half, share * asked) for half in halves])
-        usual = np.median(theirs)
-        if 0 < usual < math.inf:
-            theirs *= found / usual
-        beyond = 1 - np.searchsorted(ordered, theirs, side="right") / len(ordered)
-        if beyond.mean() <= gamma:
-            break
-    return float(found / base)
-
-
-def _quantile(ordered: NDArray[np.float64], risk: float) -> float:
-    """Return the order statistic that a fresh one exceeds with a risk, or the last."""
-    n = len(ordered)
-    index = math.ceil((n + 1) * (1 - risk) * (1 - 2.0**-40))
-    return float(ordered[min(max(index, 1), n) - 1])
-
+_Found = TypeVar("_Found")
 
 _RANDOMNESS = ("implicit", "both")
 
@@ -149,12 +90,98 @@ _PRIVATE_FAILURE = (
     "reason is not shown because it may reveal something about them; give a public "
     "reference."
 )
-
-
 _MORE_EXCEED = (
     "More pairs of real people may exceed the level than the risk says: use more "
     "public records, or a larger gamma."
 )
+
+
+class ClaimOfPairs:
+    """A certificate and the pairs that it rests on.
+
+    If the pairs are withheld, as they came from private data, so is what the
+    certificate has of them besides the noise.
+    """
+
+    def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
+        self.pairs = pairs
+        self._bare = self._certificate = certificate
+        if pairs.learning is not None:
+            self._certificate = pairs.learning.cover(certificate)
+        self._said: Withheld | None = None
+
+    @property
+    def certificate(self) -> Certificate:
+        """The whole claim."""
+        withheld, claim = self.pairs.withheld, self._certificate
+        if withheld is not None and withheld is not self._said:
+            curve = None
+            if claim.randomness == "both":  # what is claimed, and no more
+                curve = with_own_level(None, claim.epsilon, claim.risk)
+            self._certificate = over_private_records(
+                claim,
+                reference=withheld.reference,
+                n_candidates=withheld.n_candidates,
+                leaks=withheld.leaks,
+                curve=curve,
+            )
+            self._said = withheld
+        return self._certificate
+
+    @property
+    def charge(self) -> Certificate:
+        """What a release adds to a ledger: learning the reference is paid for."""
+        return self.certificate if self.pairs.learning is None else self._bare
+
+    def stating(self, certificate: Certificate) -> Self:
+        """Return it with another certificate of the same release."""
+        other = copy.copy(self)
+        other._certificate = certificate
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs,
+            "_certificate": self.certificate,
+            "_bare": self.charge,
+            "_said": self._said,
+        }
+
+
+class PairsNotKeptError(IncompatibleError, AttributeError):
+    """There are no pairs to look at, so that attributes of pairs are missing."""
+
+
+def _shown(path: str, doc: str) -> Any:
+    """Return a property that shows what the certificate says."""
+    read = attrgetter(path)  # by itself nothing that documentation can describe
+    return property(lambda sampler: read(sampler), doc=doc)
+
+
+def check_given(query: Query, y: Any) -> Any:
+    """Return the targets, which the query takes."""
+    if y is None:
+        raise ValueError(f"y must be given because the query {query} takes targets.")
+    return y
+
+
+def _hiding(
+    private: bool,
+    gamma: float,
+    error: type[Exception],
+    action: Callable[..., _Found],
+    /,
+    *data: Any,
+    **how: Any,
+) -> _Found:
+    """Return what an action returns; of private records without the reason it fails."""
+    try:
+        return action(*data, **how)
+    except error:
+        if not private:
+            raise
+    # Here, where the reason is not the context of the error.
+    raise CalibrationError(_PRIVATE_FAILURE, gamma, 1.0)
 
 
 def _check_residuals(query: Query, reference: Reference) -> None:
@@ -185,7 +212,7 @@ def claim_at_most(
     )
 
 
-class SensitivitySampler(ReleaseMixin, BaseEstimator):
+class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Sample the sensitivity of a query, and calibrate noise to it.
 
     Pairs of neighboring databases are drawn from a public reference, the query
@@ -534,46 +561,35 @@ default="auto"
         if not private:
             draw = draw.placed()
             query = draw.query
-        try:
-            pairs = draw.pairs(
-                schema,
-                private=private,
-                n_jobs=self.n_jobs,
-                verbose=check_verbose(self.verbose),
-                watched=Watched(1 - terms.target.gamma, terms.law.norm),
-            )
-        except CalibrationError:  # that none is answered would tell as well
-            if not private:
-                raise
-            pairs = None
-        if pairs is None:
-            raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0)
-        describe_pairs(pairs, draw, schema)
-        shortcomings = shortcomings_of(draw, pairs.n_outputs)
-        if not private and self._is_clustered(query, pairs, terms):
-            halves = draw.on_halves(pairs, schema, self.n_jobs)
-            pairs.margin = HalvesMargin(halves) if halves else None
+        hiding = partial(_hiding, private, terms.target.gamma)
+        # That none is answered would tell as well.
+        pairs = hiding(
+            CalibrationError,
+            draw.pairs,
+            schema,
+            private=private,
+            n_jobs=self.n_jobs,
+            verbose=check_verbose(self.verbose),
+            watched=Watched(1 - terms.target.gamma, terms.law.norm),
+        )
+        shortcomings = draw.shortcomings(pairs.n_outputs)
         if not private:
+            pairs.margin = draw.margin(pairs, terms, schema, self.n_jobs)
             pairs.assumptions = frozenset(shortcomings)
         if not is_ours(query) and query.says_differences:
             pairs.assumptions |= {Assumption.GIVEN_QUERY}
-        failed = False
-        try:
-            self._calibrate(
-                query,
-                pairs,
-                terms,
-                n_records=n_records,
-                relation=self.relation,
-                reference=reference.description,
-                private=private,
-            )
-        except ValueError:  # also of a shape, whose message is about outputs
-            if not private:
-                raise
-            failed = True
-        if failed:  # here, where the reason is not the context of the error
-            raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0)
+        # So would an error of a shape, whose message is about outputs.
+        hiding(
+            ValueError,
+            self._calibrate,
+            query,
+            pairs,
+            terms,
+            n_records=n_records,
+            relation=self.relation,
+            reference=reference.description,
+            private=private,
+        )
         self.query_ = query
         if withheld is not None:
             pairs.withhold(withheld)
@@ -659,13 +675,6 @@ default="auto"
         )
         return other
 
-    @staticmethod
-    def _is_clustered(query: Query, pairs: SampledPairs, terms: Terms) -> bool:
-        """Tell if many pairs may be beyond the level at once, as those of a class."""
-        if terms.target.randomness == "both":
-            return False
-        return has_clusters(find_noise(pairs, terms, query.output_name).distances)
-
     def _calibrate(
         self,
         query: Query,
@@ -719,6 +728,276 @@ default="auto"
         )
         index = terms.for_rows(self.pairs_.n_independent).order_index
         return float(np.partition(sensitivities, index - 1)[index - 1])
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The whole claim; of pairs that turned out to be private, as it is then."""
+        return self.claim_.certificate
+
+    @property
+    def pairs_(self) -> SampledPairs:
+        """What was sampled, shared by all samplers that are calibrated from it."""
+        return self.claim_.pairs
+
+    @property
+    def _evidence(self) -> Evidence:
+        return self.certificate_.require_evidence()
+
+    @property
+    def n_pairs_(self) -> int:
+        """Pairs that were sampled."""
+        return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
+
+    n_records_ = _shown("_evidence.n_records", "Records of a database.")
+    n_outputs_ = _shown("_evidence.n_outputs", "Released numbers.")
+    sensitivity_ = _shown("_evidence.sensitivity", "What the noise is calibrated to.")
+    noise_scale_ = _shown("_evidence.noise_scale", "Scale of the noise of each output.")
+    noise_epsilon_ = _shown(
+        "certificate_.noise_epsilon", "``sensitivity_ / noise_scale_``."
+    )
+    risk_ = _shown("certificate_.risk", "Achieved risk.")
+
+    @property
+    def differences_(self) -> NDArray[np.float64]:
+        """Answer on the first database minus answer on the second, for each pair."""
+        return self._kept_pairs().differences
+
+    @property
+    def sensitivities_(self) -> NDArray[np.float64]:
+        """Norms of the pairs that calibrate, in the coordinates of the noise."""
+        pairs = self._kept_pairs()
+        pairs = pairs.take(slice(self._evidence.n_shape_pairs or 0, None))
+        shape = getattr(self.mechanism_, "shape", NoiseShape())
+        law = getattr(self.mechanism_, "law", Exponential())
+        return norms_of_pairs(pairs, shape, law)
+
+    def release(self, X: Any, y: Any = None) -> Any:
+        """Answer the query on private data, with fresh noise.
+
+        Each call spends its own privacy budget.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_records, n_features)
+            Private records, as many as were sampled (with "add-remove", or one
+            less). A table of any kind for a query that takes one; columns of a data
+            frame are given to it in the types of the public ones. With the draw of a
+            :class:`~skparisk.SecretSample` as `reference`: all that were drawn from,
+            though the query is answered about the members.
+
+        y : array-like of shape (n_records,) or (n_records, n_targets), default=None
+            Their targets.
+
+        Returns
+        -------
+        released : ndarray of shape (n_outputs,) or int
+            For "exponential" the index of the candidate that was chosen.
+
+        Raises
+        ------
+        ValueError
+            If the data or the answer are not finite numbers, targets are missing, or
+            the data are records that the reference was learned from.
+
+        IncompatibleError
+            If the data have another number of records or of targets than was sampled
+            for, labels for numbers, the answer another number of outputs, or the noise
+            was seeded after `fit`; or steps of a Pipeline before it learn from them.
+
+        BudgetExceededError
+            If a ledger is open and refuses.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the data have records in common with the reference that the pairs were
+            sampled from: the certificate then says so, and the pairs are dropped, also
+            from samplers that share them. If another secret sample of the same records
+            was released before.
+        """
+        check_is_fitted(self, "mechanism_")
+        X, y = self._check_data(self.query_, X, y, reset=False)
+        self._recognize(X, y)
+        draw = self.reference if isinstance(self.reference, SecretDraw) else None
+        if draw is not None:
+            draw.check(X)
+        return self._answer(X, y, draw)
+
+    def _answer(
+        self, X: Records, y: NDArray[Any] | None, draw: SecretDraw | None
+    ) -> Any:
+        """Answer about private records, or about those of them that were drawn."""
+        self._check_noise()
+        withheld = self.pairs_.withheld
+        known = None if withheld is None else withheld.origin
+        if known is not (None if draw is None else draw.origin):
+            raise IncompatibleError(
+                "The pairs were not sampled for the reference that there is now: a "
+                "release about a secret sample takes the draw that the sampler was "
+                "fitted with, half = SecretSample(fraction).draw(X, y), as its "
+                "reference; fit again."
+            )
+        if draw is None:
+            return self._release(self.query_, X, y)
+        with draw.releasing() as others:
+            if others:
+                refuse_without_level(
+                    "Another secret sample of the same records",
+                    remedy="Draw once, half = SecretSample(fraction).draw(X, y), and "
+                    "give reference=half to all fits.",
+                )
+                warn_redrawn()
+                self.pairs_.add_leak(Leak.REDRAWN)
+            return self._release(self.query_, *draw.take_members(X, y))
+
+    def _release(self, query: Query | None, X: Records, y: NDArray[Any] | None) -> Any:
+        """Release the answer, or with None each record, as public ones were given."""
+        private = seal(*self._in_domain(X, y), like=self._form)
+        if query is not None:
+            relation = str(self.certificate_.relation)
+            check_n_records(private.n_records, self.n_records_, relation)
+        plan = Plan(
+            query,
+            lambda n_outputs: (self.mechanism_, self.certificate_),
+            at_most=self.claim_.charge,
+            charge=lambda certificate: self.claim_.charge,
+            n_outputs=self.n_outputs_,
+        )
+        released, _ = release(
+            plan,
+            private,
+            OPEN,
+            note=str(self.query_),
+            noise_random_state=self.noise_random_state,
+        )
+        return released
+
+    def _as_asked(
+        self, X: Records, y: NDArray[Any] | None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return records as a query is given them: for audits, which add no noise."""
+        X, y = self._in_domain(X, y)
+        return X if self._form is None else self._form.read_features(X), y
+
+    def _in_domain(
+        self, X: Records, y: NDArray[Any] | None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return records in the domain of the reference, and not what was moved."""
+        domain = self.pairs_.domain
+        return (X, y) if domain is None else hide_values(domain.clip, X, y)
+
+    @property
+    def _form(self) -> PublicForm | None:
+        """What records are read in, if the query takes any table."""
+        return self.pairs_.form if self.query_.any_table else None
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Release each record by itself, with fresh noise (``query=None`` only).
+
+        Each record is protected by itself, so no one who collects records needs
+        to be trusted. Each call spends its own privacy budget.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private records.
+
+        Returns
+        -------
+        released : ndarray of shape (n_rows, n_features)
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            As `release`.
+        """
+        check_is_fitted(self, "mechanism_")
+        if not isinstance(self.query_, RecordQuery):
+            raise IncompatibleError(
+                f"The pairs were sampled for the query {self.query_}, not for records "
+                "by themselves: fit again."
+            )
+        X, _ = self._check_data(self.query_, X, None, reset=False)
+        self._recognize(X, None)
+        self._check_noise()
+        return np.asarray(self._release(None, X, None))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Sample from data and release the same data; warns, as they are private.
+
+        With a `reference` nothing is sampled from them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private records.
+
+        y : ignored
+            For the interface of scikit-learn.
+
+        Returns
+        -------
+        released : ndarray of shape (n_rows, n_features)
+        """
+        private = self.reference is None
+        if private:
+            warn_private_reference()
+        return self._fit(X, None, private=private).transform(X)
+
+    def _recognize(self, X: Records, y: Any) -> None:
+        """Drop the pairs, with a warning, if private records are in their reference."""
+        refuse_learned_from(self.pairs_.learning, X, y)
+        if self.pairs_.withheld is None:
+            refuse_reference_in_other_units()
+        sketch = self.pairs_.sketch
+        if sketch is None or is_simulated():
+            return
+        if RecordSketch.of(X, y).overlaps(sketch):
+            self.pairs_.withhold(Withheld())
+            self.query_.forget_place()
+            warn_private_reference()
+
+    def _check_noise(self) -> None:
+        """Refuse a release before there is an answer, if it does not fit a ledger."""
+        if (self.noise_random_state is not None) != self.certificate_.seeded:
+            raise IncompatibleError(
+                f"noise_random_state={self.noise_random_state!r} was set after the "
+                "certificate was made, so the certificate does not mention it: fit or "
+                "calibrate again."
+            )
+
+    def _check_data(
+        self, query: Query, X: Any, y: Any, *, reset: bool
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return records as they are kept, and targets if the query takes any."""
+        y = check_given(query, y) if query.needs_y else None
+        if not reset and self.pairs_.form is not None:
+            X, y = read_like(self.pairs_.form, X, y)
+        if query.any_table:
+            checked = validate_private_records(
+                self, X, y, reset=reset, allow_nan=True, multi_output=True
+            )
+            X, y = (checked, None) if y is None else checked
+            if not reset:
+                assert self.pairs_.schema is not None
+                self.pairs_.schema.check_same(Schema.of(X))
+            return X, None if y is None else hide_values(as_targets, y)
+        if y is None:
+            return validate_private(self, X, dtype=np.float64, reset=reset), None
+        X, y = validate_private(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
+        )
+        return X, hide_values(np.asarray, y, dtype=np.float64)
+
+    def _kept_pairs(self) -> SampledPairs:
+        """Return the sampled pairs; where there are none, say why."""
+        check_is_fitted(self, "mechanism_")
+        if self.pairs_.withheld:
+            raise PairsNotKeptError(
+                "There are no sampled pairs: they came from private data and were not "
+                "kept. Sample from a public reference."
+            )
+        return self.pairs_
 
     def _target(self) -> Target:
         """Return what is asked for, checked."""
@@ -804,3 +1083,13 @@ default="auto"
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _has_transform(sampler: SensitivitySampler) -> bool:
+    return sampler.query is None
+
+
+# After scikit-learn's own wrapping for set_output, which would hide the condition.
+for _name in ("transform", "fit_transform"):
+    _method = available_if(_has_transform)(getattr(SensitivitySampler, _name))
+    setattr(SensitivitySampler, _name, _method)

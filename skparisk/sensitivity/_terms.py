@@ -34,11 +34,9 @@ from skparisk.core.checks import (
 )
 from skparisk.core.claim import Assumption, Certificate, Scope
 from skparisk.core.laws import Law, as_law, row_norms
-from skparisk.core.noise import (
-    AdditiveNoise,
-    NoiseShape,
-)
+from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs
+from skparisk.neighbors import count_databases
 from skparisk.sensitivity._noise_shape import NOISE_SHAPES, fit_noise_shape
 
 # More do not make the shape better.
@@ -148,9 +146,7 @@ default="isotropic"
     )
     found = find_noise(pairs, terms)
     certificate = found.certify(
-        n_records=n_records,
-        relation=relation,
-        reference=reference,
+        n_records=n_records, relation=relation, reference=reference
     )
     return found.noise, certificate
 
@@ -404,12 +400,7 @@ def agree(
         n = _enough_databases(terms, learned or (shape == "auto" and _may_learn(terms)))
     else:
         least = (4 if r == 1 else 2 * r) if learned else r
-        n = check_at_least(n_pairs, "n_pairs", least) // r
-        if n * r != n_pairs:
-            raise ValueError(
-                f"n_pairs must be a multiple of neighbors_per_database={r}, got "
-                f"{n_pairs!r}."
-            )
+        n = count_databases(n_pairs, r, least)
     n_shape = _for_shape(n, r) if learned else 0
     terms = replace(terms, n_databases=n, n_shape=n_shape)
     try:
@@ -461,19 +452,22 @@ def as_shape(shape: Any) -> str | NoiseShape:
 
 def _for_shape(n_databases: int, n_neighbors: int) -> int:
     """Return how many databases the shape is learned from."""
-    if n_neighbors == 1:
-        return min(n_databases // 2, MOST_SHAPE_PAIRS)
-    # Neighbors tell of it as well, and few databases are few to calibrate with.
-    most = max(1, MOST_SHAPE_PAIRS // n_neighbors)
-    return min(max(n_databases // 5, 1), most)
+    part, most = _shape_takes(n_neighbors)
+    return min(max(n_databases // part, 1), most)
 
 
 def _with_shape(n_calibrating: int, n_neighbors: int) -> int:
     """Return how many databases leave so many to calibrate with."""
-    if n_neighbors == 1:
-        return n_calibrating + min(n_calibrating, MOST_SHAPE_PAIRS)
-    n = n_calibrating + -(-n_calibrating // 4)
-    return min(n, n_calibrating + max(1, MOST_SHAPE_PAIRS // n_neighbors))
+    part, most = _shape_takes(n_neighbors)
+    return n_calibrating + min(-(-n_calibrating // (part - 1)), most)
+
+
+def _shape_takes(n_neighbors: int) -> tuple[int, int]:
+    """Return one of how many databases tells the shape, and how many do at the most.
+
+    Neighbors tell of it as well, and few databases are few to calibrate with.
+    """
+    return 2 if n_neighbors == 1 else 5, max(1, MOST_SHAPE_PAIRS // n_neighbors)
 
 
 def _may_learn(terms: Terms) -> bool:
@@ -495,9 +489,8 @@ def _enough_databases(terms: Terms, learns: bool) -> int:
             target=terms.target.gamma,
             best=1.0,
         )
-    n = usual = _USUAL_PAIRS if r == 1 else _USUAL_DATABASES
-    if fewest > usual // _TIMES_FEWEST:
-        n = max(usual, _TIMES_FEWEST * fewest)
+    usual = _USUAL_PAIRS if r == 1 else _USUAL_DATABASES
+    n = max(usual, _TIMES_FEWEST * fewest)
     if learns:
         return _with_shape(n, r)
     return max(n, 2 * _USUAL_PAIRS) if r == 1 else n
