@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -153,6 +154,13 @@ class NeighborPairs:
         records[free] = shared.ravel()
         records[lines, changed] = self._left
         return records
+
+    def on(self, pool: RecordPool) -> NeighborPairs:
+        """Return the same pairs of other records with these indices."""
+        _ = self.records  # drawn once
+        other = copy.copy(self)
+        other.pool = pool
+        return other
 
     def first(self, pair: int) -> Database:
         """Return the first database of a pair, the same for all of its neighbors."""

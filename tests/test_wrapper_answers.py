@@ -250,7 +250,7 @@ SAMPLED = [
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
 def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator):
-    model = fit_public(private(estimator, epsilon=0.7))
+    model = fit_public(private(estimator, epsilon=0.7, combine=None))
     sampler = SensitivitySampler(
         model.sampler_.query_, epsilon=0.7, gamma=0.2, n_pairs=4, n_records=80
     )
@@ -268,7 +268,7 @@ def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
 def test_hardly_any_noise_is_nearly_the_estimator_itself(estimator, in_order):
     """The noise of each number is that of the certificate: none besides, none less."""
-    model = fit_public(private(estimator, epsilon=1e9, align=None))
+    model = fit_public(private(estimator, epsilon=1e9, align=None, combine=None))
     exact = fit_declared(private(estimator, epsilon=np.inf))
     names = model.sampler_.query_.shapes
     noise = np.concatenate(

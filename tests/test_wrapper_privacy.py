@@ -59,6 +59,9 @@ from skparisk.wrappers._finding import put
 
 PARAMETERS = set(PrivateEstimator(Ridge()).get_params(deep=False))
 FITTED = {
+    "combine_",
+    "private_weight_",
+    "reference_shift_",
     "reference_comparison_",
     "released_",
     "estimator_",

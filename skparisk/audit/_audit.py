@@ -42,11 +42,9 @@ from skparisk.core.claim import Certificate, refuse_second_audit
 from skparisk.core.exact import noise_source
 from skparisk.core.release import draw, forgetting, hide_values
 from skparisk.ledger import OPEN, check_room, suspend_open
-from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
 from skparisk.queries._given import as_query, is_asked_again
-from skparisk.queries._linear import CorrectionQuery
 from skparisk.reference import (
     LearnedRecords,
     LearnedReference,
@@ -60,6 +58,7 @@ from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._sampler import check_given
+from skparisk.wrappers._linear_steps import cross_fitted_table
 
 # What an audited calibration has in common with that of a release.
 _OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
@@ -216,13 +215,10 @@ class Audited:
             reference = reference.encoded(partial(classes.encode, name="y_reference"))
             y = classes.encode(y, "y_reference")
         if query.is_correction:
-            assert isinstance(query, CorrectionQuery)
             assert isinstance(reference, TableReference)
             # That of a sampler that an estimator has fitted has such targets already.
             if not reference.is_cross_fitted:
-                fitted = cross_fitted(reference, query.usual)
-                assert fitted is not None  # it was, for the release
-                reference = fitted.table
+                reference = cross_fitted_table(query, reference)
         sampler = clone(sampler)
         sampler.set_params(query=query, reference=reference, n_records=n_records)
         return Calibrated(sampler.fit(X, y), classes)

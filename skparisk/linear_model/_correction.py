@@ -249,7 +249,7 @@ class PublicStart:
         return Weighed(released, 1.0, np.full(len(released), np.inf))
 
     def _weigh(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
-        query = sampler.query_
+        query = getattr(sampler.query_, "linear", sampler.query_)
         assert isinstance(query, CorrectionQuery)
         assert isinstance(sampler.mechanism_, AdditiveNoise)
         response, private = self._of_release(query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -110,7 +111,9 @@ def same_but_for_levels(estimators: Sequence[Any]) -> list[list[int]]:
     for number, estimator in enumerate(estimators):
         key: Any = number
         if isinstance(estimator, PrivateMixin) and estimator._query_is_given:
-            known = clone(estimator).set_params(epsilon=1.0, gamma=0.05)
+            # Without noise another query may be asked.
+            level = 1.0 if math.isfinite(estimator.epsilon) else math.inf
+            known = clone(estimator).set_params(epsilon=level, gamma=0.05)
             key = hash_of(known)
         groups.setdefault(key, []).append(number)
     return [

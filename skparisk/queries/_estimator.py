@@ -15,10 +15,14 @@ from sklearn.utils import get_tags
 
 from skparisk.core.release import silenced
 from skparisk.core.sealed import Records, copy_records
-from skparisk.queries._base import Floats, Query, rounding_of
+from skparisk.queries._base import Differences, Floats, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, missing_class
 from skparisk.queries._state import Numbers, Unpadded, find_numbers, read
+from skparisk.queries._sums import counts_pay
+from skparisk.reference._base import RecordPool
+from skparisk.reference._mapped import loaded
+from skparisk.reference._records import as_records
 
 # What multiplies the penalty (alpha), or the sum of the losses (C). Others, such as
 # `Lasso`, weigh a penalty against a mean, which is the same for any number of records.
@@ -153,6 +157,13 @@ class EstimatorQuery(LearnedQuery):
     ranges : mapping of str to (ndarray, ndarray), default={}
         The least and the most of released arrays, as public records tell.
 
+    front : Pipeline, default=None
+        Of a Pipeline all steps but the last, fitted on public records: they transform
+        each record by itself, so that the records of a pool are transformed once.
+
+    public_steps : object, default=None
+        Names of all steps that were fitted on public records.
+
     Examples
     --------
     >>> import numpy as np
@@ -174,6 +185,10 @@ class EstimatorQuery(LearnedQuery):
     asked: Any = None
     template: Any = None
     ranges: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
+    front: Any = None
+    public_steps: Any = None
+
+    is_plain = True  # also where the front is applied to a whole pool
 
     @property
     def needs_y(self) -> bool:
@@ -213,6 +228,27 @@ class EstimatorQuery(LearnedQuery):
         with np.errstate(all="ignore"), silenced():
             fitted = fitted.fit(X, y) if self.needs_y else fitted.fit(X)
             return self.reader(fitted)
+
+    def prepared(self, X: Any) -> Any:
+        """Return records as the last step is given them."""
+        return X if self.front is None else self.front.transform(copy_records(X))
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if self.front is None or not counts_pay(pool.n_rows, n_records):
+            return self._plain_differences
+        last = dict.fromkeys(self.front.named_steps, "passthrough")
+        reader = self.reader
+        if isinstance(reader, PredictionReader):
+            reader = PredictionReader(reader.method, self.prepared(reader.points))
+        behind = replace(
+            self,
+            estimator=clone(self.estimator).set_params(**last),
+            reader=reader,
+            front=None,
+        )
+        X = as_records(self.prepared(loaded(pool.X)), "X")
+        prepared = RecordPool(X, pool.y)
+        return lambda pairs: behind._plain_differences(pairs.on(prepared))
 
     def split(self, answer: Floats) -> dict[str, Floats]:
         """Return the arrays that an answer is made of."""
@@ -276,7 +312,8 @@ def repeatable(estimator: Any) -> Any:
     params = private.get_params(deep=True)
     for part in (private, *params.values()):
         if hasattr(part, "set_callbacks") and not isinstance(part, type):
-            part.set_callbacks()  # none
+            with silenced():  # some solvers warn that they call none
+                part.set_callbacks()
     for name, value in params.items():
         last = name.rpartition("__")[2]
         if last == "random_state" and value is None:

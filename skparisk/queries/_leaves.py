@@ -470,6 +470,9 @@ class LeafQuery(LearnedQuery, SumQuery):
     template : object, default=None
         What the released sums are put into. It knows nothing of private records.
 
+    public_steps : object, default=None
+        Names of all steps that were fitted on public records.
+
     Notes
     -----
     **Guarantee** (:ref:`thm-leaves`). Differences of pairs, and the largest of any
@@ -493,6 +496,7 @@ class LeafQuery(LearnedQuery, SumQuery):
     asked: Any
     labels: NDArray[Any] | None = None
     template: Any = None
+    public_steps: Any = None
 
     ranges: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {}

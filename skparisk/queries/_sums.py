@@ -37,7 +37,7 @@ _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.
 MARGIN = 16.0
 # Which databases are, by number; and after them each so many.
-_LOOKED_AT, _EACH = (0, 1, 4, 16, 64), 128
+_LOOKED_AT, _EACH = (0, 8), 128
 # Records of one that are in memory together.
 _TAKEN_AT_ONCE = 2**18
 

@@ -30,6 +30,7 @@ from skparisk._threads import one_thread
 from skparisk._training_data import (
     SensitivitySource,
     TrainingData,
+    public_table,
     read_as_public,
     reference_table,
 )
@@ -44,6 +45,7 @@ from skparisk.core.claim import Assumption, Leak
 from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, container_of
 from skparisk.exceptions import ReferenceWarning
+from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._base import Floats
 from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
@@ -58,10 +60,11 @@ from skparisk.wrappers._forests import (
     find_trees,
     make_leaf_query,
 )
+from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import PublicSteps, freeze_structure
+from skparisk.wrappers._public_steps import PublicSteps, freeze_front, freeze_structure
 from skparisk.wrappers._recipes import LOCATIONS, find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
@@ -115,8 +118,9 @@ def make_query(
     align = _check_align(model, estimator)
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
-        prepared, template = estimator, None
-        fits = list(public.fits(prepared))
+        prepared, front, public_steps = _find_front(model, estimator, public)
+        template = None
+        fits, base = public.fits_and_base(prepared)
         reader: Reader = PredictionReader(model.release, points)
     else:
         if model.X_public is not None or model.surrogate is not None:
@@ -132,16 +136,18 @@ def make_query(
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels)
-        prepared, public_steps = freeze_structure(estimator, public)
-        fits = list(public.fits(prepared))
+        prepared, front, steps = _find_front(model, estimator, public, names or ())
+        prepared, others = freeze_structure(prepared, public)
+        public_steps = steps.with_others(others)
+        fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
         if names is None:
-            template = Template.find(fits, public.points, public_steps, known)
+            template = Template.find(fits, base, public.points, known)
         else:
-            AttributeReader(names)(fits[0])  # says what is no number
-            template = Template.of(fits, public.points, names, public_steps, known)
+            AttributeReader(names)(base)  # says what is no number
+            template = Template.of(fits, base, public.points, names, known)
         reader = AttributeReader(template.places)
-    numbers = _read_public(reader, fits[0])
+    numbers = _read_public(reader, base)
     public.check_repeatable(prepared, fits[0], reader)
     # Whether it can be served is found out before anything is released.
     serve(model, reader, numbers, template, labels)
@@ -156,7 +162,21 @@ def make_query(
         asked=estimator,
         template=template,
         ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
+        front=front,
+        public_steps=public_steps,
     )
+
+
+def _find_front(
+    model: Any, estimator: Any, public: PublicRecords, names: Sequence[str] = ()
+) -> tuple[Any, Any, PublicSteps]:
+    """Return an estimator with the steps before its last fitted on public records.
+
+    Not without noise: then there is no reason not to fit them to private ones.
+    """
+    if math.isinf(model.epsilon):
+        return estimator, None, PublicSteps()
+    return freeze_front(estimator, public, names)
 
 
 def ask_again(
@@ -375,7 +395,9 @@ _NEW_PEOPLE = (
 )
 
 
-class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
+class PrivateEstimator(
+    ServedMethods, Unpadded, PrivateMixin, CorrectionMixin, BaseEstimator
+):
     """Any scikit-learn estimator, made private.
 
     Fits the estimator, and releases what it learned once, with noise. Predictions,
@@ -430,6 +452,12 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         what was released. None: the nearest point answers, where there are only
         numbers.
 
+    combine : {"auto", "reference"} or None, default="auto"
+        "auto": where a `Ridge` or `LogisticRegression` is released, alone or at the end
+        of a Pipeline, and there is a table of public records, the release corrects the
+        fit to these, as in :class:`~skparisk.PrivateRidge`. "reference": or else it is
+        an error. None: what is released is the fit to private records.
+
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -451,7 +479,8 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
 
-    released_, reference_comparison_ : objects
+    released_, combine_, private_weight_ : objects
+    reference_shift_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -501,6 +530,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         align: Any = "auto",
         X_public: Any = None,
         surrogate: Any = None,
+        combine: str | None = "auto",
         classes: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -515,6 +545,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         self.align = align
         self.X_public = X_public
         self.surrogate = surrogate
+        self.combine = combine
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -588,9 +619,12 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
         self.schema_, query = self._find_query(source, estimator, data, labels)
+        start, query, alone = self._find_correction(source, query, data)
         public = None
-        if not isinstance(query, LeafQuery):
-            public = self._find_public_fit(source, query, data)
+        if not isinstance(alone, LeafQuery):
+            public = self._find_public_fit(source, alone, data)
+        if start is not None and isinstance(source, SensitivitySampler):
+            data = start.used_in(source, data)
         if source == "bound":
             assert isinstance(query, LeafQuery)
             moved, known = data.in_domain(), KnownSensitivity(query.bound())
@@ -615,14 +649,9 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
                 served = serve(model, asked.reader, numbers, asked.template, labels)
             model.estimator_ = served
 
-        self.released_ = released
-        self._serve(
-            released,
-            public,
-            unpack,
-            np.asarray if labels is None else labels.decode,
-        )
-        self._tell_public_steps()
+        decode = np.asarray if labels is None else labels.decode
+        self._serve_with(start, released, public, unpack, decode)
+        self._tell_public_steps(asked.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
         self._tell_fitted_parts()
@@ -693,6 +722,45 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
             query = make_query(self, estimator, public, labels, data.features)
         return public.schema, query
 
+    def _find_correction(
+        self,
+        source: SensitivitySource,
+        query: EstimatorQuery | LeafQuery,
+        data: TrainingData,
+    ) -> tuple[
+        PublicStart | None, EstimatorQuery | LeafQuery, EstimatorQuery | LeafQuery
+    ]:
+        """Return the public fit that is corrected, if any, and the query of both."""
+        known = getattr(source, "query_", None)
+        if isinstance(known, LinearStepQuery):
+            if self.combine is None:
+                raise IncompatibleError(
+                    f"The SensitivitySampler was fitted for {known}, which corrects a "
+                    "fit to public records; got combine=None."
+                )
+            return known.linear.public, query, query
+        nothing = None, query, query
+        if self.combine is None:
+            return nothing
+        table, reason = public_table(source, data.table), ""
+        if isinstance(table, str):
+            reason = table
+        elif data.reference_is_private:
+            reason = "the reference has records of the training data"
+        elif isinstance(query, LeafQuery):
+            reason = "what trees learn are sums"
+        elif query.public_steps.supervised:
+            reason = "steps before the model looked at targets of the public records"
+        elif self.combine == "reference" or math.isfinite(self.epsilon):
+            sized = source.n_records if isinstance(source, SensitivitySampler) else None
+            n_records = data.n_records if sized is None else int(sized)
+            found = correct(query, table, n_records)
+            if found is not None:
+                return found
+            reason = "what is released is of no Ridge or LogisticRegression"
+        self._refuse_combine(reason)
+        return nothing
+
     def _find_public(
         self,
         sampler: SensitivitySampler | None,
@@ -730,10 +798,8 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
             whole_alone=self._sums_leaves or self._sums_bounded,
         )
 
-    def _tell_public_steps(self) -> None:
+    def _tell_public_steps(self, steps: PublicSteps) -> None:
         """Say which steps were fitted on public records, and so are not private."""
-        template = self.template_
-        steps = PublicSteps() if template is None else template.public_steps
         self.public_steps_ = steps.names
         found = []
         if steps.names:

@@ -214,9 +214,9 @@ def make_leaf_query(
         in_cells=known_in_cells,
         share=0.0 if guessed else share,
         squares=(addend(y) ** 2).sum(axis=0),
-        public_steps=PublicSteps((*names, _SPLITS), supervised),
     )
-    return replace(query, template=template)
+    public_steps = PublicSteps((*names, _SPLITS), supervised)
+    return replace(query, template=template, public_steps=public_steps)
 
 
 def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sklearn.pipeline import Pipeline
-
-from skparisk.wrappers._public_steps import PublicSteps
 
 
 def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
@@ -41,8 +39,6 @@ class SumsTemplate:
     addend: Any
     # Private records.
     n_records: int
-    # What was fitted on the reference.
-    public_steps: PublicSteps = field(default=PublicSteps(), kw_only=True)
 
     def check_serves(self, method: str) -> None:
         """Do nothing: each method is served."""

@@ -82,10 +82,10 @@ def make_bayes_query(
         public.n_records,
         frame=seen if is_frame(seen) else None,
         labels=labels.labels,
-        public_steps=PublicSteps(tuple(name for name, _ in steps)),
     )
     query = ClassSumsQuery(ClassCells(labels.numbers), addend, estimator, labels.labels)
-    return replace(query, template=template)
+    public_steps = PublicSteps(tuple(name for name, _ in steps))
+    return replace(query, template=template, public_steps=public_steps)
 
 
 @dataclass(frozen=True, eq=False)

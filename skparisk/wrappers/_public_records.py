@@ -65,7 +65,13 @@ class PublicRecords:
     def is_resampled(self) -> bool:
         """Whether the structure is from records that pairs are sampled from."""
         apart = not self.databases or self.whole is not self.databases[0]
-        return apart and isinstance(self.reference, TableReference)
+        return apart and self.reference_table is not None
+
+    @property
+    def reference_table(self) -> TableReference | None:
+        """The table that records are from, if it is one."""
+        found = self.reference
+        return found if isinstance(found, TableReference) else None
 
     @property
     def schema(self) -> Schema:
@@ -151,6 +157,15 @@ class PublicRecords:
             return
         for database in self.databases:
             yield self.fit(estimator, database)
+
+    def fits_and_base(self, estimator: Any) -> tuple[list[Any], Any]:
+        """Return fits to all databases, and one to all records of a table.
+
+        Or else the first of these.
+        """
+        fits = list(self.fits(estimator))
+        base = self.fit(estimator, self.whole) if self.is_resampled else fits[0]
+        return fits, base
 
     def fit(self, estimator: Any, database: Database) -> Any:
         """Return a fit to one of these databases, which stays as it is."""

@@ -6,11 +6,12 @@ to, and decide the shape of what comes after them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -18,8 +19,10 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import Tags, get_tags
 
 from skparisk.core.checks import IncompatibleError
+from skparisk.core.release import silenced
 from skparisk.core.sealed import copy_records, take_rows
 from skparisk.neighbors import Database
+from skparisk.queries._base import same_but_for
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
 from skparisk.reference._records import n_rows
@@ -33,6 +36,8 @@ from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
 _NAMES = ("feature_names_in_", "n_features_in_")
 _PERMUTATIONS, _MOST_PERMUTED = 4, 2**11
+# Rows transformed alone and in company, and the share by which they may differ.
+_ALONE, _SAME = 5, 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,69 @@ class PublicSteps:
 
     names: tuple[str, ...] = ()
     supervised: tuple[str, ...] = ()
+
+    def with_others(self, others: PublicSteps) -> PublicSteps:
+        """Return these and others."""
+        return PublicSteps(
+            self.names + others.names, self.supervised + others.supervised
+        )
+
+
+def freeze_front(
+    estimator: Any, public: PublicRecords, released: Sequence[str]
+) -> tuple[Any, Any, PublicSteps]:
+    """Return a pipeline whose steps before the last are fitted and frozen, and these.
+
+    The estimator as it is, and None, if it has no such steps, or the reference is no
+    table; if a step has numbers that are to be released; or if they do not transform
+    each record by itself, as sampled neighbors could not be transformed alike.
+    """
+    nothing = estimator, None, PublicSteps()
+    if not isinstance(estimator, Pipeline) or public.reference_table is None:
+        return nothing
+    if estimator.steps[-1][1] in ("passthrough", None):
+        return nothing
+    front = estimator[:-1]
+    own = tuple(f"steps.{step}." for step in front.named_steps)
+    if any(name.startswith(own) for name in released):
+        return nothing
+    names = [
+        name
+        for name in _steps(estimator)
+        if name.partition("__")[0] in front.named_steps
+    ]
+    X, y = public.whole
+    try:
+        with silenced():
+            fitted = clone(front).fit(copy_records(X), y)
+            if not names or not _transforms_alone(fitted, public.points):
+                return nothing
+    except Exception:  # said where the whole pipeline is fitted
+        return nothing
+    supervised = _look_at_targets(estimator, names, public)
+    frozen = {
+        name: step if step == "passthrough" else FrozenEstimator(step)
+        for name, step in fitted.steps
+    }
+    prepared = clone(estimator).set_params(**frozen)
+    return prepared, prepared[:-1], PublicSteps(tuple(names), tuple(supervised))
+
+
+def _transforms_alone(front: Any, points: Any) -> bool:
+    """Tell if records are transformed alike by themselves and among others."""
+
+    def transformed(records: Any) -> Any:
+        found = front.transform(copy_records(records))
+        return np.asarray(found.toarray() if issparse(found) else found)
+
+    together = transformed(points)
+    if together.dtype.kind not in "biuf" or len(together) != n_rows(points):
+        return False
+    for row in np.unique(np.linspace(0, len(together) - 1, _ALONE).astype(np.intp)):
+        alone = transformed(take_rows(points, [row]))
+        if not same_but_for(_SAME, alone, together[[row]]):
+            return False
+    return True
 
 
 def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, PublicSteps]:
@@ -70,7 +138,7 @@ def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, Public
 
 
 def _look_at_targets(
-    estimator: Any, structure: dict[str, Any], public: PublicRecords
+    estimator: Any, structure: Iterable[str], public: PublicRecords
 ) -> list[str]:
     """Return the steps that other targets of the table would change."""
     if public.whole[1] is None or not public.is_resampled:
@@ -252,40 +320,13 @@ def _watch(
 ) -> dict[str, _Watched]:
     """Return the steps of a fit, with the records that each was fitted to."""
     params = estimator.get_params(deep=True)
-    ends = _ends(estimator, steps)
-    spied = {
-        name: _Watched(params[name], name, name in ends)
-        for name in dict.fromkeys([*steps, *ends])
-    }
+    spied = {name: _Watched(params[name], name) for name in steps}
     fitted = public.fit(clone(estimator).set_params(**spied), database)
     found: dict[str, _Watched] = {}
     for _, value in find_places(fitted):
         if isinstance(value, _Watched) and hasattr(value, "step_"):
             found.setdefault(value.name, value)
     return found
-
-
-def _ends(estimator: Any, steps: Sequence[str]) -> list[str]:
-    """Return what ends the branches of columns, where nothing is fitted to these.
-
-    Its output need not be as long as the table: it would take the most memory of all.
-    """
-    if not isinstance(estimator, Pipeline) or len(estimator.steps) != 2:
-        return []
-    (first, columns), (_, model) = estimator.steps
-    whole = isinstance(columns, ColumnTransformer) and columns.remainder == "drop"
-    if not whole or not isinstance(model, _Idle):
-        return []
-    ends = []
-    for branch, part, _ in columns.transformers:
-        place = f"{first}__{branch}"
-        while isinstance(part, Pipeline):
-            last, part = part.steps[-1]
-            place += f"__{last}"
-        if place not in steps and not isinstance(part, FrozenEstimator):
-            return []
-        ends.append(place)
-    return ends
 
 
 def _first_of(X: Any) -> Any:
@@ -306,19 +347,15 @@ class _Idle(BaseEstimator):
         return get_tags(self.model)
 
 
-_OWN = ("step", "step_", "name", "is_end", "records_", "transforms_")
+_OWN = ("step", "step_", "name", "records_", "transforms_")
 
 
 class _Watched(BaseEstimator):
-    """A step that is fitted as without this, and shows what it was fitted to.
+    """A step that is fitted as without this, and shows what it was fitted to."""
 
-    Where it is an end, it transforms only some of the records.
-    """
-
-    def __init__(self, step: Any, name: str, is_end: bool = False) -> None:
+    def __init__(self, step: Any, name: str) -> None:
         self.step = step
         self.name = name
-        self.is_end = is_end
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         self.records_, self.transforms_ = _first_of(X), False
@@ -328,9 +365,8 @@ class _Watched(BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         self.records_, self.transforms_ = _first_of(X), True
         self.step_ = clone(self.step)
-        if self.is_end or not hasattr(self.step_, "fit_transform"):
-            self.step_.fit(X, y, **params)
-            return self.step_.transform(self.records_ if self.is_end else X)
+        if not hasattr(self.step_, "fit_transform"):
+            return self.step_.fit(X, y, **params).transform(X)
         return self.step_.fit_transform(X, y, **params)
 
     def __getattr__(self, name: str) -> Any:

@@ -20,7 +20,7 @@ from skparisk.wrappers._finding import (
     proven,
     put,
 )
-from skparisk.wrappers._public_steps import PublicSteps, learns_structure
+from skparisk.wrappers._public_steps import learns_structure
 
 _AT_POINTS = "release its {} at public points, with release={!r} and X_public=..."
 
@@ -35,15 +35,13 @@ class Template:
     places: tuple[str, ...]
     # For methods that cannot be served: places of numbers that they would take.
     needs: Mapping[str, tuple[str, ...]]
-    # Names of steps that were fitted on the reference.
-    public_steps: PublicSteps
 
     @classmethod
     def find(
         cls,
         fits: Sequence[Any],
+        base: Any,
         points: Any,
-        public_steps: PublicSteps,
         known: bool,
     ) -> Self:
         """Find the least that has to be released to serve what an estimator is for."""
@@ -71,7 +69,7 @@ class Template:
                 "as it is, or be a step of a Pipeline. Else fit it on public records, "
                 "or name what to release."
             )
-        found = cls.of(fits, points, places, public_steps, known)
+        found = cls.of(fits, base, points, places, known)
         missing = [name for name in methods if name in found.needs]
         if missing:
             raise IncompatibleError(_say_why_not(fits, missing))
@@ -81,16 +79,16 @@ class Template:
     def of(
         cls,
         fits: Sequence[Any],
+        base: Any,
         points: Any,
         places: tuple[str, ...],
-        public_steps: PublicSteps,
         known: bool,
     ) -> Self:
-        """Return the first fit as a template for numbers at these places.
+        """Return one more fit, `base`, as a template for numbers at these places.
 
         `known` tells if its other numbers may be used, as public ones.
         """
-        fitted = _without_records(fits)
+        fitted = _without_records(base, fits)
         if not known:
             _blank(fitted, fits[1:], places)
         served = proven([fitted, *fits[1:]], points, places)
@@ -101,7 +99,7 @@ class Template:
             for name in METHODS
             if hasattr(fitted, name) and name not in served
         }
-        return cls(fitted, places, needs, public_steps)
+        return cls(fitted, places, needs)
 
     def serve(self, numbers: Numbers) -> Any:
         """Return a copy that answers from numbers in the place of its own."""
@@ -131,9 +129,9 @@ class Template:
         )
 
 
-def _without_records(fits: Sequence[Any]) -> Any:
-    """Return the first fit without attributes that have an entry for each record."""
-    fitted = copy.deepcopy(fits[0])
+def _without_records(base: Any, fits: Sequence[Any]) -> Any:
+    """Return a fit without attributes that have an entry for each record."""
+    fitted = copy.deepcopy(base)
     for name in list(vars(fitted)):
         sizes = [_length(vars(fit).get(name)) for fit in fits]
         if name.endswith("_") and None not in sizes and sizes[0] != sizes[1]:

@@ -1,0 +1,156 @@
+"""Linear models at the end of an estimator: they correct the fit of public records.
+
+And all sampled databases are answered at once, where others are fitted one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import Pipeline
+
+from skparisk.linear_model._correction import PublicStart
+from skparisk.linear_model._cross_fitted import cross_fitted
+from skparisk.queries import LogisticRegressionQuery, RidgeQuery
+from skparisk.queries._base import Differences, Floats
+from skparisk.queries._estimator import EstimatorQuery
+from skparisk.queries._linear import CorrectionQuery
+from skparisk.reference import TableReference
+from skparisk.reference._base import RecordPool
+from skparisk.reference._mapped import loaded
+
+# Columns behind the steps before the model: each database has as many squared.
+_MOST_COLUMNS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class LinearStepQuery(EstimatorQuery):
+    """What a linear model at the end of an estimator learns, by a query of its own."""
+
+    linear: Any = None
+
+    is_plain = False
+
+    @property
+    def is_correction(self) -> bool:  # type: ignore[override]
+        return isinstance(self.linear, CorrectionQuery)
+
+    @property
+    def is_smooth(self) -> bool:
+        return bool(self.linear.is_smooth)
+
+    @property
+    def is_unordered(self) -> bool:
+        return bool(self.linear.is_unordered)
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        return np.asarray(self.linear(self.prepared(X), y))
+
+    def sampled(self, X: Any, y: Any) -> Floats:
+        return self(X, y)
+
+    def prepared(self, X: Any) -> Floats:
+        found = super().prepared(X)
+        found = found.toarray() if issparse(found) else found
+        return np.asarray(found, dtype=np.float64)
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        self.check_has_targets(pool)
+        prepared = RecordPool(self.prepared(loaded(pool.X)), loaded(pool.y))
+        differences: Differences = self.linear.on_pool(prepared, n_records)
+        return differences
+
+    def placed(self, X: Any, y: Any, n_records: int) -> Self:
+        placed = self.linear.placed(self.prepared(X), y, n_records)
+        return replace(self, linear=placed)
+
+    def forget_place(self) -> None:
+        self.linear.forget_place()
+
+    def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
+        weights: Floats | None = self.linear.output_weights(self.prepared(X), n_outputs)
+        return weights
+
+    def resized(self, share: float) -> Self:
+        resized = super().resized(share)
+        assert isinstance(resized, type(self))
+        return replace(resized, linear=self.linear.resized(share))
+
+    def prepared_table(self, table: TableReference) -> TableReference:
+        """Return the rows of a table in memory as the model is given them."""
+        X, y = self.prepared(loaded(table.pool.X)), loaded(table.pool.y)
+        return TableReference(X, y, sampling=table.sampling)
+
+
+def find_linear(
+    query: EstimatorQuery,
+) -> RidgeQuery | LogisticRegressionQuery | None:
+    """Return the query that has the answers of a linear model at the end, if it is one.
+
+    Of a ridge or a logistic regression whose coefficients and intercepts are released.
+    """
+    last = query.estimator
+    if isinstance(last, Pipeline) and query.front is not None:
+        last = last[-1]
+    if query.align is not None:
+        return None
+    names = tuple(place.rpartition(".")[2] for place in query.shapes)
+    if names != ("coef_", "intercept_")[: 1 + bool(getattr(last, "fit_intercept", 0))]:
+        return None
+    if query.shapes[next(iter(query.shapes))][-1] > _MOST_COLUMNS:
+        return None
+    if type(last) is Ridge and not last.positive:
+        return RidgeQuery(last.alpha, fit_intercept=last.fit_intercept)
+    if type(last) is not LogisticRegression or query.classes is None:
+        return None
+    plain = (
+        last.class_weight is None
+        and last.penalty in ("l2", "deprecated")
+        and not last.l1_ratio
+        and last.solver != "liblinear"  # which penalizes intercepts
+        and getattr(last, "multi_class", "auto") in ("auto", "deprecated")
+        and np.isfinite(last.C)
+    )
+    if not plain:
+        return None
+    return LogisticRegressionQuery(query.classes, last.C, last.fit_intercept)
+
+
+def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
+    """Return a table with targets as they are under fits to its other rows."""
+    linear = query.linear if isinstance(query, LinearStepQuery) else query
+    assert isinstance(linear, CorrectionQuery)
+    if query is linear:
+        fitted = cross_fitted(table, linear.usual)
+        assert fitted is not None  # it was, for the release
+        return fitted.table
+    table = table._part()
+    fitted = cross_fitted(query.prepared_table(table), linear.usual)
+    assert fitted is not None
+    return table._cross_fitted(loaded(fitted.table.pool.y))
+
+
+def correct(
+    query: EstimatorQuery, table: TableReference, n_records: int
+) -> tuple[PublicStart, LinearStepQuery, LinearStepQuery] | None:
+    """Return the public fit that a release corrects, the query, and that of the fit.
+
+    None if the estimator ends with no linear model that is known here, or it has no
+    public fit.
+    """
+    linear = find_linear(query)
+    if linear is None:
+        return None
+    given = {name: getattr(query, name) for name in query.__dataclass_fields__}
+    plain = LinearStepQuery(**given, linear=linear)
+    table = table._part()
+    start = PublicStart.of(plain.prepared_table(table), linear, n_records, chosen=False)
+    if start is None or start.table is None:
+        return None
+    start = replace(start, table=table._cross_fitted(loaded(start.table.pool.y)))
+    correction = replace(plain, linear=start.query(linear))
+    return start, correction, replace(plain, linear=start.usual)
