@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
@@ -55,6 +55,18 @@ class TrainingData:
     def n_records(self) -> int:
         """How many records are answered about."""
         return n_rows(self.features) if self.draw is None else self.draw.n_members
+
+    def of_rows(
+        self, table: TableReference | None, source: SensitivitySource
+    ) -> TrainingData:
+        """Return it with pairs of other rows, wherever the reference was given."""
+        if table is None:
+            return self
+        if self.table is not None:
+            return replace(self, table=table)
+        assert isinstance(source, SensitivitySampler)
+        source.set_params(reference=table)
+        return self
 
     def in_domain(self) -> tuple[Records, NDArray[Any] | None]:
         """Return the records moved to the domain of the reference, if it has one.

@@ -10,7 +10,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -23,10 +23,10 @@ from skparisk import (
 )
 from skparisk.audit import audit_reference
 from skparisk.core.checks import IncompatibleError
-from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
+from skparisk.wrappers import _public_steps
 
 N_PUBLIC, N_PRIVATE = 80, 300
 SEEDS = {"random_state": 0, "noise_random_state": 0}
@@ -75,11 +75,12 @@ def two(labels):
     ("last", "by_hand", "labels"),
     [
         (Ridge(2.0), PrivateRidge(2.0), None),
+        (LinearRegression(), PrivateRidge(0.0), None),
         (Ridge(fit_intercept=False), PrivateRidge(1.0, fit_intercept=False), None),
         (LogisticRegression(C=0.5), PrivateLogisticRegression(0.5), two),
         (LogisticRegression(), PrivateLogisticRegression(1.0), np.asarray),
     ],
-    ids=repr,
+    ids=["ridge", "linear", "no intercept", "two classes", "three classes"],
 )
 def test_the_last_step_is_as_a_linear_model_by_hand(last, by_hand, labels):
     y, y_public = (Y, Y_PUBLIC) if labels is None else (LABELS, LABELS_PUBLIC)
@@ -144,7 +145,7 @@ def test_others_are_fitted_as_they_are(last):
     model = fitted(private(make_pipeline(preparation(), last), **few), *data)
     assert model.combine_ is None
     assert model.private_weight_ == 1.0
-    with pytest.raises(ValueError, match="is of no Ridge or LogisticRegression"):
+    with pytest.raises(ValueError, match="is not of a linear model"):
         fitted(model.set_params(combine="reference"), *data)
 
 
@@ -209,12 +210,48 @@ def test_steps_that_look_at_other_records_stay_inside():
     assert (model.public_steps_, model.combine_) == ((), None)
 
 
-def test_steps_that_looked_at_targets_are_said_and_nothing_is_corrected():
+def test_pairs_are_of_rows_that_steps_which_look_at_targets_have_not_seen():
     pipe = make_pipeline(preparation(), SelectKBest(f_regression, k=2), Ridge())
-    with pytest.warns(ReferenceWarning, match="looked at the targets"):
-        model = fitted(private(pipe, gamma=0.2))
+    model = fitted(private(pipe, gamma=0.2))
     assert "selectkbest" in model.public_steps_
-    assert model.combine_ is None
+    assert model.combine_ == "reference"
+    assert f"a table of {N_PUBLIC // 2} rows" in str(model.certificate_)
+    with pytest.raises(ValueError, match="shares records with the training data"):
+        private(pipe, sensitivity=model.sampler_).fit(
+            pd.concat([X[:-10], X_PUBLIC[-10:]]), np.append(Y[:-10], Y_PUBLIC[-10:])
+        )
+
+
+def beyond(seed):
+    """Return the share of pairs of new people beyond the level, at gamma = 0.1.
+
+    Targets depend on nothing, so that the columns that seem to tell of them do so by
+    chance, for the rows that are looked at alone.
+    """
+    rng = np.random.default_rng([seed, 7])
+    numbers, y = rng.normal(size=(860, 200)), rng.normal(size=860)
+    pipe = make_pipeline(SelectKBest(f_regression, k=5), Ridge())
+    few = SensitivitySampler(n_pairs=99, noise_shape="isotropic")
+    how = {"combine": None, "gamma": 0.1, "random_state": seed}
+    model = PrivateEstimator(pipe, sensitivity=few, **how)
+    table = {"X_reference": numbers[60:260], "y_reference": y[60:260]}
+    sampler = model.fit(numbers[:60], y[:60], **table).sampler_
+    people = TableReference(numbers[260:], y[260:])
+    size = {"n_pairs": 100, "n_records": 60, "n_features": 200}
+    real = sample_differences(sampler.query_, people, **size, random_state=seed)
+    return np.mean(np.abs(real).sum(axis=1) > sampler.noise_scale_)
+
+
+@pytest.mark.slow
+def test_the_risk_holds_for_new_people_behind_steps_that_look_at_targets(monkeypatch):
+    """And not where pairs are of rows that the steps have seen."""
+    kept = [beyond(seed) for seed in range(24)]
+    error = np.std(kept) / np.sqrt(len(kept))
+    assert np.mean(kept) < 0.1 + 3 * error
+    monkeypatch.setattr(_public_steps, "_look_at_targets", lambda *arguments: [])
+    broken = [beyond(seed) for seed in range(24)]
+    assert np.mean(broken) > 0.1 + 2 * np.std(broken) / np.sqrt(len(broken))
+    assert np.mean(broken) > 1.5 * np.mean(kept)
 
 
 def test_what_is_not_released_is_of_all_public_records():

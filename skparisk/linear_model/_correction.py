@@ -212,12 +212,7 @@ class PublicStart:
 
     def used_in(self, source: SensitivitySampler, data: TrainingData) -> TrainingData:
         """Let pairs be drawn from the table, wherever the reference was given."""
-        if self.table is None:
-            return data
-        if data.table is not None:
-            return replace(data, table=self.table)
-        source.set_params(reference=self.table)
-        return data
+        return data.of_rows(self.table, source)
 
     def score(self, query: CorrectionQuery, noise: Floats) -> float:
         """Return what to expect of a release that is added to the fit as it is.

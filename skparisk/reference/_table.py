@@ -408,6 +408,13 @@ class TableReference(Held, Reference):
         halves = np.random.default_rng(self.n_rows).permutation(self.n_rows)
         return np.split(halves, [self.n_rows // 2])
 
+    def _split_off(self) -> tuple[NDArray[np.intp], Self]:
+        """Return half of its rows, and a table of the others; known as all."""
+        others, rows = map(np.sort, self._halves())
+        left = self._with(RecordPool(*self.pool.take(others)))
+        left._sketch = self.sketch
+        return rows, left
+
     @property
     def description(self) -> str:
         words = self._kind.description.format(self.n_rows) + self._note

@@ -51,7 +51,7 @@ from skparisk.queries._base import Floats
 from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
 from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.queries._state import Numbers, Unpadded, blank_padding
-from skparisk.reference import as_reference
+from skparisk.reference import TableReference, as_reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
@@ -64,7 +64,12 @@ from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import PublicSteps, freeze_front, freeze_structure
+from skparisk.wrappers._public_steps import (
+    Front,
+    PublicSteps,
+    freeze_front,
+    freeze_structure,
+)
 from skparisk.wrappers._recipes import LOCATIONS, find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
@@ -113,13 +118,13 @@ def make_query(
     public: PublicRecords,
     labels: PublicClasses | None,
     features: Records,
+    front: Front,
 ) -> EstimatorQuery | LeafQuery:
     """Return what is asked of each database; it is found on records that are public."""
     align = _check_align(model, estimator)
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
-        prepared, front, public_steps = _find_front(model, estimator, public)
-        template = None
+        prepared, public_steps, template = front.estimator, front.public_steps, None
         fits, base = public.fits_and_base(prepared)
         reader: Reader = PredictionReader(model.release, points)
     else:
@@ -128,7 +133,7 @@ def make_query(
                 "X_public and surrogate must be None unless release is 'predict' "
                 f"or 'predict_proba'; got release={model.release!r}."
             )
-        names = None if model.release == "auto" else _check_names(model.release)
+        names = released_names(model)
         if names is None and find_trees(estimator) is not None:
             proven = isinstance(model.sensitivity, str)
             level = float(model.epsilon) if proven else math.inf
@@ -136,9 +141,8 @@ def make_query(
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels)
-        prepared, front, steps = _find_front(model, estimator, public, names or ())
-        prepared, others = freeze_structure(prepared, public)
-        public_steps = steps.with_others(others)
+        prepared, others = freeze_structure(front.estimator, public)
+        public_steps = front.public_steps.with_others(others)
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
         if names is None:
@@ -162,21 +166,9 @@ def make_query(
         asked=estimator,
         template=template,
         ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
-        front=front,
+        front=front.steps,
         public_steps=public_steps,
     )
-
-
-def _find_front(
-    model: Any, estimator: Any, public: PublicRecords, names: Sequence[str] = ()
-) -> tuple[Any, Any, PublicSteps]:
-    """Return an estimator with the steps before its last fitted on public records.
-
-    Not without noise: then there is no reason not to fit them to private ones.
-    """
-    if math.isinf(model.epsilon):
-        return estimator, None, PublicSteps()
-    return freeze_front(estimator, public, names)
 
 
 def ask_again(
@@ -293,6 +285,13 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
             "predictions."
         )
     return points
+
+
+def released_names(model: Any) -> tuple[str, ...] | None:
+    """Return the attributes that are released, if they are given by their names."""
+    if model.release == "auto" or releases_predictions(model):
+        return None
+    return _check_names(model.release)
 
 
 def _check_names(names: Any) -> tuple[str, ...]:
@@ -453,10 +452,10 @@ class PrivateEstimator(
         numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "auto": where a `Ridge` or `LogisticRegression` is released, alone or at the end
-        of a Pipeline, and there is a table of public records, the release corrects the
-        fit to these, as in :class:`~skparisk.PrivateRidge`. "reference": or else it is
-        an error. None: what is released is the fit to private records.
+        "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
+        end of a Pipeline, corrects the fit to a table of public records, as in
+        :class:`~skparisk.PrivateRidge`. "reference": it is an error if there is no such
+        model or table. None: the fit to the private records is released.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -618,7 +617,8 @@ class PrivateEstimator(
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        self.schema_, query = self._find_query(source, estimator, data, labels)
+        self.schema_, query, apart = self._find_query(source, estimator, data, labels)
+        data = data.of_rows(apart, source)
         start, query, alone = self._find_correction(source, query, data)
         public = None
         if not isinstance(alone, LeafQuery):
@@ -707,8 +707,8 @@ class PrivateEstimator(
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> tuple[Schema, EstimatorQuery | LeafQuery]:
-        """Return what is asked of each database, and the columns of these."""
+    ) -> tuple[Schema, EstimatorQuery | LeafQuery, TableReference | None]:
+        """Return the columns, what is asked of each database, and of which rows."""
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery | LeafQuery):
@@ -716,11 +716,16 @@ class PrivateEstimator(
             schema = sampler.pairs_.schema
             assert schema is not None  # that of the reference, never of `X`
             again = ask_again(self, estimator, known, labels, data.features)
-            return schema, again
+            return schema, again, None
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
-            query = make_query(self, estimator, public, labels, data.features)
-        return public.schema, query
+            front = Front(estimator)
+            # Without noise there is no reason to fit on public records what can be
+            # released; and trees have steps of their own.
+            if math.isfinite(self.epsilon) and find_trees(estimator) is None:
+                front = freeze_front(estimator, public, released_names(self) or ())
+            query = make_query(self, estimator, public, labels, data.features, front)
+        return public.schema, query, front.table
 
     def _find_correction(
         self,
@@ -757,7 +762,7 @@ class PrivateEstimator(
             found = correct(query, table, n_records)
             if found is not None:
                 return found
-            reason = "what is released is of no Ridge or LogisticRegression"
+            reason = "what is released is not of a linear model that it could correct"
         self._refuse_combine(reason)
         return nothing
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
 from skparisk.linear_model._correction import PublicStart
@@ -91,7 +91,8 @@ def find_linear(
 ) -> RidgeQuery | LogisticRegressionQuery | None:
     """Return the query that has the answers of a linear model at the end, if it is one.
 
-    Of a ridge or a logistic regression whose coefficients and intercepts are released.
+    A linear, ridge or logistic regression whose coefficients and intercepts are
+    released.
     """
     last = query.estimator
     if isinstance(last, Pipeline) and query.front is not None:
@@ -103,8 +104,9 @@ def find_linear(
         return None
     if query.shapes[next(iter(query.shapes))][-1] > _MOST_COLUMNS:
         return None
-    if type(last) is Ridge and not last.positive:
-        return RidgeQuery(last.alpha, fit_intercept=last.fit_intercept)
+    if type(last) in (LinearRegression, Ridge) and not last.positive:
+        alpha = getattr(last, "alpha", 0.0)
+        return RidgeQuery(alpha, fit_intercept=last.fit_intercept)
     if type(last) is not LogisticRegression or query.classes is None:
         return None
     plain = (

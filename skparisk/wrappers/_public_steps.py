@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,6 +25,7 @@ from skparisk.neighbors import Database
 from skparisk.queries._base import same_but_for
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
+from skparisk.reference import TableReference
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._finding import (
     answer_alike,
@@ -57,44 +58,64 @@ class PublicSteps:
         )
 
 
+class Front(NamedTuple):
+    """The steps of a pipeline before its last, fitted on public records."""
+
+    # With these steps frozen; as it is where there are none.
+    estimator: Any
+    steps: Pipeline | None = None
+    public_steps: PublicSteps = PublicSteps()
+    # Rows that they were not fitted to, which pairs have to be of.
+    table: TableReference | None = None
+
+
 def freeze_front(
     estimator: Any, public: PublicRecords, released: Sequence[str]
-) -> tuple[Any, Any, PublicSteps]:
-    """Return a pipeline whose steps before the last are fitted and frozen, and these.
+) -> Front:
+    """Fit the steps of a pipeline before its last on public records, and freeze them.
 
-    The estimator as it is, and None, if it has no such steps, or the reference is no
-    table; if a step has numbers that are to be released; or if they do not transform
-    each record by itself, as sampled neighbors could not be transformed alike.
+    Not if the reference is no table, a step has numbers that are to be released, or
+    they do not transform each record by itself, so that they could not transform
+    sampled neighbors alike. If they look at targets, they are fitted to half of the
+    table, as they fit the rows that they have seen better than new people.
     """
-    nothing = estimator, None, PublicSteps()
-    if not isinstance(estimator, Pipeline) or public.reference_table is None:
+    nothing, table = Front(estimator), public.reference_table
+    if not isinstance(estimator, Pipeline) or table is None:
         return nothing
     if estimator.steps[-1][1] in ("passthrough", None):
         return nothing
     front = estimator[:-1]
     own = tuple(f"steps.{step}." for step in front.named_steps)
-    if any(name.startswith(own) for name in released):
-        return nothing
-    names = [
+    names = tuple(
         name
         for name in _steps(estimator)
         if name.partition("__")[0] in front.named_steps
-    ]
-    X, y = public.whole
-    try:
-        with silenced():
-            fitted = clone(front).fit(copy_records(X), y)
-            if not names or not _transforms_alone(fitted, public.points):
-                return nothing
-    except Exception:  # said where the whole pipeline is fitted
+    )
+    if not names or any(name.startswith(own) for name in released):
         return nothing
-    supervised = _look_at_targets(estimator, names, public)
+    try:
+        fitted = _fit_front(front, public.whole)
+        if not _transforms_alone(fitted, public.points):
+            return nothing
+    except Exception:
+        return nothing  # the reason is shown where the whole pipeline is fitted
+    apart = None
+    if _look_at_targets(estimator, names, public):
+        rows, apart = table._split_off()
+        half = (take_rows(part, rows) for part in public.whole)
+        fitted = _fit_front(front, tuple(half))
     frozen = {
         name: step if step == "passthrough" else FrozenEstimator(step)
         for name, step in fitted.steps
     }
     prepared = clone(estimator).set_params(**frozen)
-    return prepared, prepared[:-1], PublicSteps(tuple(names), tuple(supervised))
+    return Front(prepared, prepared[:-1], PublicSteps(names), apart)
+
+
+def _fit_front(front: Pipeline, database: Database) -> Pipeline:
+    X, y = database
+    with silenced():
+        return clone(front).fit(copy_records(X), y)
 
 
 def _transforms_alone(front: Any, points: Any) -> bool:
