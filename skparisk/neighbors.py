@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -120,15 +121,15 @@ class NeighborPairs:
         members[:, -self.n_neighbors :] = self._left
         return members
 
-    def rows_of(self, pair: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the records of both databases of a pair, in any order."""
+    def rows_of(self, pair: int) -> Iterator[NDArray[Any]]:
+        """Yield the records of both databases of a pair, in any order."""
         number, place = divmod(pair, self.n_neighbors)
         shared = listed(self._shared[number : number + 1])[0]
         others = np.delete(self._left[number], place)
         if self.replacement is not None:
             others = np.append(others, self.replacement[pair])
-        left = self._left[number]
-        return np.concatenate([shared, left]), np.concatenate([shared, others])
+        for own in (self._left[number], others):
+            yield np.concatenate([shared, own.astype(shared.dtype)])
 
     @property
     def shared_counts(self) -> NDArray[np.float64]:
@@ -276,12 +277,15 @@ def sample_database(
     n_records: int,
     seed: np.random.SeedSequence,
     form: Form = "given",
+    *,
+    in_parts: bool = False,
 ) -> Database:
     """Draw one database from a reference, of records that pairs may share."""
     rng = np.random.default_rng(seed)
     drawn = reference.bind(1, n_shared=n_records, n_own=0, seed=seed).draw(0, 1, rng)
     pool, (shared,) = _in_form(drawn, form).pool, listed(drawn.draw_shared())
-    return pool.take(rng.permutation(shared))
+    take = pool.take_in_parts if in_parts else pool.take
+    return take(rng.permutation(shared))
 
 
 def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:

@@ -764,8 +764,11 @@ def test_nothing_stands_between_the_fields_of_nodes(estimator):
     """Copies of scikit-learn have there what was in memory: private records, too."""
     left_over = [np.full(size, np.pi) for size in (64 * 1000, 120) for _ in range(500)]
     del left_over
-    model = fit_targets(soil(estimator), sensitivity=SensitivitySampler(n_pairs=9))
-    for one in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+    few = {"sensitivity": SensitivitySampler(n_pairs=9)}
+    combined = fit_targets(soil(estimator), **few)
+    model = fit_targets(soil(estimator), combine=None, **few)
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    for one in (model, *copies, combined, copy.deepcopy(combined)):
         padding = np.concatenate(padding_of(one))
         assert padding.shape[1] == 7
         assert not padding.any()

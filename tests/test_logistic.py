@@ -462,8 +462,7 @@ def test_what_differs_from_the_private_answer_is_paid_for(monkeypatch):
     off = lambda self, X, y: answer(self, X, y) * (1 + 1e-7)  # noqa: E731
     monkeypatch.setattr(LogisticRegressionQuery, "__call__", off)
     errors = make_query(2).on_pool(pairs.pool, 200)(pairs).errors
-    both = [each for pair in (0, 1, 4) for each in both_of(pairs, pair)]
-    answers = [make_query(2)(*database) for database in both]
+    answers = [make_query(2)(*database) for database in both_of(pairs, 0)]
     expected = 16e-7 * np.abs(answers).max(axis=0)
     np.testing.assert_allclose(errors, expected, rtol=1e-4)
     with pytest.raises(AssertionError):

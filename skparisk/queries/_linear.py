@@ -236,13 +236,14 @@ def linear_scores(query: LinearQuery, numbers: Floats, X: Any, y: Any) -> Floats
 
 
 def targets_left(query: LinearQuery, y: Any, scores: Floats) -> Floats:
-    """Return targets of records that have scores already.
+    """Return targets of records that have scores already, which are not kept.
 
     Residuals; labels stay as they are, with the scores beside them.
     """
     y = np.asarray(y, dtype=np.float64)
     if query.classes is None:
-        return np.asarray(y - scores.reshape(y.shape))
+        left = scores.reshape(y.shape)
+        return np.subtract(y, left, out=left)  # of many records one array less
     labels, before = split_offsets(y, query.classes)
     return np.column_stack([labels, scores if before is None else before.T + scores])
 

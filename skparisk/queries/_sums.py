@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -24,8 +24,7 @@ from skparisk.queries._base import (
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
-from skparisk.reference._parted import Parted
-from skparisk.reference._records import is_numbers, n_rows
+from skparisk.reference._records import n_rows
 
 # Rows of a private database that are added up together.
 _ROWS_AT_ONCE = 2**13
@@ -36,10 +35,9 @@ _SMALL_POOL, _SUMS_AT_ONCE, _LISTED_AT_ONCE = 2**20, 2**22, 2**20
 _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.
 MARGIN = 16.0
-# Which databases are, by number; and after them each so many.
-_LOOKED_AT, _EACH = (0, 8), 128
-# Records of one that are in memory together.
-_TAKEN_AT_ONCE = 2**18
+# Which databases are, by number; and after them each so many. Of more records only the
+# first: it takes far longer than sampled ones, of which few rows are counted.
+_LOOKED_AT, _EACH, _MANY = (0, 8), 128, 2**18
 
 
 class SumQuery(Query):
@@ -165,8 +163,11 @@ def how_far_off(
     answered a second time, as the private one is: infinite if that has no answer.
     """
     off = np.zeros(first.shape[1])
+    looked_at = {*_LOOKED_AT, *range(0, pairs.start + len(first), _EACH)}
+    if pairs.n_records > _MANY:
+        looked_at = {0}
     for number in range(len(first)):
-        if (pairs.start + number) % _EACH and pairs.start + number not in _LOOKED_AT:
+        if pairs.start + number not in looked_at:
             continue
         pair = number * pairs.n_neighbors
         for answer, rows in zip(
@@ -174,20 +175,10 @@ def how_far_off(
         ):
             if np.isfinite(answer).all():
                 with np.errstate(all="ignore"):
-                    apart = np.abs(answer - query(*_given(pool, rows)))
+                    apart = np.abs(answer - query(*pool.take_in_parts(rows)))
                 apart[np.isnan(apart)] = np.inf
                 off = np.maximum(off, MARGIN * apart)
     return off
-
-
-def _given(pool: RecordPool, rows: NDArray[Any]) -> tuple[Any, Any]:
-    """Return records as private ones are given; a part of many at a time."""
-    if len(rows) <= _TAKEN_AT_ONCE or not is_numbers(pool.X):
-        return pool.take(rows)
-    ends = np.append(np.arange(_TAKEN_AT_ONCE, len(rows), _TAKEN_AT_ONCE), len(rows))
-    parts = [partial(take_rows, pool.X, each) for each in np.split(rows, ends[:-1])]
-    X = Parted(parts, take_rows(pool.X, rows[:0]), ends=ends)
-    return X, take_rows(pool.y, rows)
 
 
 class PoolSums:

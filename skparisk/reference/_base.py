@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -17,6 +17,7 @@ from skparisk.core.sealed import PublicForm, Records, take_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._learning import Learning
 from skparisk.reference._mapped import MappedNumbers, loaded
+from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, as_numbers, is_numbers, n_rows
 from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
@@ -25,6 +26,8 @@ from skparisk.reference._sketch import RecordSketch
 Form: TypeAlias = Literal["given", "numbers"]
 # Records of a file that are looked at all together, such as for a fit to all of them.
 _MOST_LOADED = 2**18
+# Records of a database that are in memory together.
+_TAKEN_AT_ONCE = 2**18
 
 
 def _read_only(records: Records) -> Records:
@@ -104,6 +107,15 @@ class RecordPool:
     def take(self, rows: Any) -> tuple[Records, NDArray[Any] | None]:
         """Return the records and targets of some rows."""
         return take_rows(self.X, rows), take_rows(self.y, rows)
+
+    def take_in_parts(self, rows: NDArray[Any]) -> tuple[Records, NDArray[Any] | None]:
+        """Return the same, where rows are many of numbers: a part is in memory."""
+        if len(rows) <= _TAKEN_AT_ONCE or not is_numbers(self.X):
+            return self.take(rows)
+        ends = np.append(np.arange(0, len(rows), _TAKEN_AT_ONCE)[1:], len(rows))
+        parts = [partial(take_rows, self.X, each) for each in np.split(rows, ends[:-1])]
+        X = Parted(parts, take_rows(self.X, rows[:0]), ends=ends)
+        return X, take_rows(self.y, rows)
 
     def in_form(self, form: Form) -> RecordPool:
         """Return the records as a query is given them."""

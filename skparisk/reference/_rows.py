@@ -169,8 +169,9 @@ def listed(drawn: NDArray[Any]) -> Rows:
     if drawn.dtype.kind == "i":
         return np.asarray(drawn)
     n_rows = drawn.shape[1]
-    rows = np.arange(n_rows, dtype=_number(n_rows))
-    return np.stack([rows.repeat(line.astype(np.intp)) for line in drawn])
+    rows: Any = np.arange(n_rows, dtype=_number(n_rows))
+    lines = [rows.repeat(line.astype(np.intp)) for line in drawn]
+    return lines[0][None] if len(lines) == 1 else np.stack(lines)
 
 
 def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:

@@ -249,8 +249,11 @@ class Draw(PairSpec):
         """
         query = self.query
         root = np.random.SeedSequence(int.from_bytes(self.seeds.asked, "little"))
+        parts = not (query.is_plain or query.any_table)  # others need all at once
         for seed in root.spawn(_MOST_ASKED):
-            database = sample_database(self.reference, self.n_drawn, seed, self.form)
+            database = sample_database(
+                self.reference, self.n_drawn, seed, self.form, in_parts=parts
+            )
             if query.needs_y and database[1] is None:
                 break  # said where pairs are drawn
             try:
@@ -263,7 +266,7 @@ class Draw(PairSpec):
                 failure = error
                 continue
             if alike:
-                return answer, database
+                return answer, tuple(map(_first_of, database))
             raise ValueError(
                 f"The query {query} gives different answers on the same database when "
                 "it is asked twice: it must be a function of the database. Seed the "
@@ -299,9 +302,17 @@ class Draw(PairSpec):
         return (weights + weights.T) / 2
 
 
+def _first_of(records: Any) -> Any:
+    """Return records, of very many the first, which do not keep the others."""
+    if records is None or n_rows(records) <= _MOST_WEIGHED:
+        return records
+    return copy_records(take_rows(records, slice(_MOST_WEIGHED)))
+
+
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
-    """Return the answer on a copy: the query may work in place."""
-    return np.asarray(query(*map(copy_records, database)))
+    """Return the answer, of a function on a copy: it may work in place."""
+    given = map(copy_records, database) if query.is_plain else database
+    return np.asarray(query(*given))
 
 
 def means_for_new_people(pairs: SampledPairs, terms: Terms) -> str | None:
