@@ -43,6 +43,8 @@ _SLACK = 2.0
 _FEW_OUTPUTS = 20
 # What lessens the noise by less is not worth a weaker promise.
 _WORTH = 0.9
+# Of what is served: less of it is said.
+_LITTLE = 0.1
 # More records than so many times as many are out of reach, and so is other noise where
 # as many would still be wanted.
 _MOST_TIMES = 100
@@ -136,6 +138,7 @@ def advise(model: Any, *, command_line: bool = False) -> str:
             f"; on the public records, the model scores {compared.private:.3g} and a "
             f"fit to them alone {compared.public_only:.3g}"
         )
+    said += _say_what_is_private(model, compared)
     choice = getattr(model, "penalty_choice_", None)
     if choice is not None and not weighed:
         name, strongest = ("C", 0) if hasattr(model, "C") else ("alpha", -1)
@@ -212,6 +215,28 @@ class HintMixin:
         return bundle
 
 
+def _say_what_is_private(model: Any, compared: Any) -> list[str]:
+    """Say it if little of what is served is of private records, and when more was."""
+    weight = getattr(model, "private_weight_", 1.0)
+    if weight >= _LITTLE or (compared and compared.public_is_better):
+        return []
+    said = (
+        f"Of what is served, {weight:.1%} is of private records, and the rest of "
+        "public ones"
+    )
+    find = getattr(getattr(model, "template_", None), "private_weight", None)
+    if find is not None:  # leaf values of trees
+        noise = np.reshape(
+            np.broadcast_to(model._noise_deviations(), model.released_.shape),
+            model.template_.in_cells.shape,
+        )
+        factors = [2.0**power for power in range(1, 12)]
+        enough = [factor for factor in factors if find(noise / factor) >= 0.5]
+        if enough:
+            said += f"; half of it would be at epsilon={model.epsilon * enough[0]:.2g}"
+    return [f"{said}."]
+
+
 def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     """Return what would lessen the noise, as it is to be set; what helps most first.
 
@@ -226,7 +251,7 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
         return ["pairs sampled from public records"]
     found = []
     compared = model.reference_comparison_ is not None
-    if compared and getattr(model, "combine_", "reference") is None:
+    if compared and getattr(model, "combine", "auto") is None:
         found.append('combine="reference"')
     penalty = "alpha" if hasattr(model, "alpha") else "C"
     if is_number(getattr(model, penalty, None)) and not math.isnan(ratio):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -158,11 +158,13 @@ class BesidePublicMixin:
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
         weight: float = 1.0,
+        serve_public: Callable[[], None] | None = None,
     ) -> None:
         """Set what predicts, and compare it with public records alone.
 
         `unpack` sets the numbers of a model, and `decode` returns targets as they were
-        before they were numbers. `weight` is that of the release.
+        before they were numbers. `weight` is that of the release. `serve_public` is
+        called if public records alone do better.
         """
 
         def score(numbers: Floats, X: Any, y: Any) -> float:
@@ -176,6 +178,9 @@ class BesidePublicMixin:
             return
         with one_thread():
             found = public.compare(served, score, weight)
-        self.reference_comparison_ = found
         if found is not None and found.public_is_better:
+            if serve_public is not None:
+                serve_public()
+                found = replace(found, serves_public=True)
             warn_caller(found.advice, UtilityWarning)
+        self.reference_comparison_ = found

@@ -6,14 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from skparisk import (
     PrivateEstimator,
@@ -23,6 +28,7 @@ from skparisk import (
 )
 from skparisk.audit import audit_reference
 from skparisk.core.checks import IncompatibleError
+from skparisk.exceptions import UtilityWarning
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
@@ -143,8 +149,7 @@ def test_others_are_fitted_as_they_are(last):
     data = (Y, Y_PUBLIC) if regress else (two(LABELS), two(LABELS_PUBLIC))
     few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
     model = fitted(private(make_pipeline(preparation(), last), **few), *data)
-    assert model.combine_ is None
-    assert model.private_weight_ == 1.0
+    assert not model.sampler_.query_.is_correction
     with pytest.raises(ValueError, match="is not of a linear model"):
         fitted(model.set_params(combine="reference"), *data)
 
@@ -260,6 +265,76 @@ def test_what_is_not_released_is_of_all_public_records():
     model = private(PCA(2), gamma=0.2).fit(numbers, X_reference=public)
     expected = PCA(2).fit(public).explained_variance_
     np.testing.assert_array_equal(model.estimator_.explained_variance_, expected)
+
+
+NETWORK = MLPClassifier((8,), max_iter=2000, random_state=0)
+
+
+def tumors(last, **parameters):
+    """Return a fit of half of the tumors beside a quarter, and the others to score."""
+    numbers, y = load_breast_cancer(return_X_y=True)
+    numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
+    public = {"X_reference": numbers[:150], "y_reference": y[:150]}
+    few = {"sensitivity": SensitivitySampler(n_pairs=12), "gamma": 0.2}
+    model = private(last, **(few | parameters)).fit(
+        numbers[150:400], y[150:400], **public
+    )
+    return model, clone(last).fit(numbers[:150], y[:150]), (numbers[400:], y[400:])
+
+
+def test_a_network_that_is_drowned_in_noise_is_the_public_one():
+    """What was released serves nobody, and was paid for: a warning says so."""
+    with pytest.warns(UtilityWarning, match="so a fit to them is served"):
+        model, public, others = tumors(NETWORK)
+    assert model.score(*others) == public.score(*others)
+    assert (model.combine_, model.private_weight_) == ("reference", 0.0)
+    assert model.reference_comparison_.serves_public
+    assert "and nothing that was released" in model.hint_
+    with pytest.warns(UtilityWarning, match="serve a fit to them, without noise"):
+        model, _, _ = tumors(NETWORK, combine=None)
+    assert model.private_weight_ == 1.0
+    assert model.score(*others) < public.score(*others)
+
+
+def test_one_with_little_noise_is_the_private_one():
+    model, public, others = tumors(GaussianNB(), epsilon=1000.0)
+    assert (model.combine_, model.private_weight_) == (None, 1.0)
+    assert not np.array_equal(
+        model.predict_proba(others[0]), public.predict_proba(others[0])
+    )
+
+
+def test_predictions_at_points_serve_the_public_model_itself():
+    calibrated = CalibratedClassifierCV(SVC(), cv=3, ensemble=False)
+    points = np.random.default_rng(0).normal(size=(40, 30))
+    with pytest.warns(UtilityWarning, match="so a fit to them is served"):
+        model, public, others = tumors(
+            calibrated, release="predict_proba", X_public=points
+        )
+    expected = public.predict_proba(others[0])
+    np.testing.assert_array_equal(model.predict_proba(others[0]), expected)
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_forests_say_how_much_of_them_is_private(classify):
+    forest = RandomForestClassifier if classify else RandomForestRegressor
+    forest = forest(5, max_depth=3, random_state=0)
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(1100, 4))
+    y = numbers[:, 0] + rng.normal(size=1100)
+    y = (y > 0) * 1.0 if classify else y
+    public = {"X_reference": numbers[:100], "y_reference": y[:100]}
+    weights = []
+    for epsilon in (0.01, 1.0, 1000.0):
+        model = private(forest, sensitivity="bound", epsilon=epsilon)
+        weights.append(model.fit(numbers[100:], y[100:], **public).private_weight_)
+        told = "is of private records, and the rest of public ones; half of it would be"
+        assert (told in model.hint_) == (weights[-1] < 0.1)
+    assert 0.0 < weights[0] < 0.1 < weights[1] < weights[2]
+    # With nearly no noise there are ten private records for each public one.
+    assert weights[2] == pytest.approx(10 / 11, rel=0.01)
+    exact = private(forest, sensitivity="bound", epsilon=np.inf)
+    assert exact.fit(numbers[100:], y[100:], **public).private_weight_ == 1.0
 
 
 def test_its_reference_can_be_audited():

@@ -415,6 +415,7 @@ class CorrectionMixin(BesidePublicMixin):
         public: PublicFit | None,
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+        serve_public: Callable[[], None] | None = None,
     ) -> None:
         """Serve what was released, added to the public fit that it corrects, if any."""
         self.released_ = served = released
@@ -427,7 +428,7 @@ class CorrectionMixin(BesidePublicMixin):
         if "combine" in vars(self):
             self.combine_, self.private_weight_ = combined, weight
             self.reference_shift_ = shift
-        self._serve(served, public, unpack, decode, weight)
+        self._serve(served, public, unpack, decode, weight, serve_public)
 
 
 def _better(

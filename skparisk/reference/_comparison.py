@@ -12,7 +12,7 @@ class ReferenceComparison:
     Parameters
     ----------
     private : float
-        Score, on the public records, of the model that is served. As far as that is a
+        Score, on the public records, of what was released. As far as that is a
         fit of these records, by its weight, it is scored on each fifth as a fit of the
         others. As `score` of the estimator: the coefficient of determination or the
         accuracy, say.
@@ -32,6 +32,9 @@ class ReferenceComparison:
     error : float, default=0.0
         Standard error of the difference, by the five parts: a comparison on few public
         records is one by chance.
+
+    serves_public : bool, default=False
+        Whether the fit to public records is served, as it scores better.
 
     Notes
     -----
@@ -53,6 +56,7 @@ class ReferenceComparison:
     n_reference: int
     n_records: int
     error: float = 0.0
+    serves_public: bool = False
 
     @property
     def public_is_better(self) -> bool:
@@ -64,9 +68,12 @@ class ReferenceComparison:
         """What to do if public records alone do better; "" otherwise."""
         if not self.public_is_better:
             return ""
+        told = ": serve a fit to them, without noise"
+        if self.serves_public:
+            told = ", so a fit to them is served, and nothing that was released"
         return (
             f"The public records alone score better ({self.public_only:.3g}) than the "
-            f"private model ({self.private:.3g}): serve a fit to them, without noise."
+            f"private model ({self.private:.3g}){told}."
         )
 
     def __str__(self) -> str:

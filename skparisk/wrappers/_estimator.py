@@ -56,10 +56,7 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.wrappers._forests import (
-    find_trees,
-    make_leaf_query,
-)
+from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
 from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
@@ -119,8 +116,11 @@ def make_query(
     labels: PublicClasses | None,
     features: Records,
     front: Front,
-) -> EstimatorQuery | LeafQuery:
-    """Return what is asked of each database; it is found on records that are public."""
+) -> tuple[EstimatorQuery | LeafQuery, Any]:
+    """Return what is asked of each database, and a fit to public records.
+
+    It is found on these alone. Of sums no fit is made.
+    """
     align = _check_align(model, estimator)
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
@@ -137,10 +137,10 @@ def make_query(
         if names is None and find_trees(estimator) is not None:
             proven = isinstance(model.sensitivity, str)
             level = float(model.epsilon) if proven else math.inf
-            return make_leaf_query(estimator, public, labels, level)
+            return make_leaf_query(estimator, public, labels, level), None
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
             assert labels is not None
-            return make_bayes_query(estimator, public, labels)
+            return make_bayes_query(estimator, public, labels), None
         prepared, others = freeze_structure(front.estimator, public)
         public_steps = front.public_steps.with_others(others)
         fits, base = public.fits_and_base(prepared)
@@ -155,7 +155,7 @@ def make_query(
     public.check_repeatable(prepared, fits[0], reader)
     # Whether it can be served is found out before anything is released.
     serve(model, reader, numbers, template, labels)
-    return EstimatorQuery(
+    query = EstimatorQuery(
         prepared,
         reader,
         {name: values.shape for name, values in numbers.items()},
@@ -169,6 +169,7 @@ def make_query(
         front=front.steps,
         public_steps=public_steps,
     )
+    return query, base
 
 
 def ask_again(
@@ -454,8 +455,10 @@ class PrivateEstimator(
     combine : {"auto", "reference"} or None, default="auto"
         "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
         end of a Pipeline, corrects the fit to a table of public records, as in
-        :class:`~skparisk.PrivateRidge`. "reference": it is an error if there is no such
-        model or table. None: the fit to the private records is released.
+        :class:`~skparisk.PrivateRidge`. Of other models the fit to the table is served
+        in place of the release where it predicts the table better, cross-validated.
+        "reference": it is an error if there is no such model or table. None: the fit to
+        the private records is released, and served.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -617,7 +620,9 @@ class PrivateEstimator(
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        self.schema_, query, apart = self._find_query(source, estimator, data, labels)
+        self.schema_, query, apart, base = self._find_query(
+            source, estimator, data, labels
+        )
         data = data.of_rows(apart, source)
         start, query, alone = self._find_correction(source, query, data)
         public = None
@@ -650,7 +655,18 @@ class PrivateEstimator(
             model.estimator_ = served
 
         decode = np.asarray if labels is None else labels.decode
-        self._serve_with(start, released, public, unpack, decode)
+
+        def serve_public() -> None:
+            self.estimator_ = base
+            self.combine_, self.private_weight_ = "reference", 0.0
+
+        prefers = start is None and self.combine == "auto" and base is not None
+        self._serve_with(
+            start, released, public, unpack, decode, serve_public if prefers else None
+        )
+        if isinstance(asked.template, LeafTemplate):
+            each = asked.split(noise)["sums"]
+            self.private_weight_ = asked.template.private_weight(each)
         self._tell_public_steps(asked.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
@@ -707,8 +723,11 @@ class PrivateEstimator(
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> tuple[Schema, EstimatorQuery | LeafQuery, TableReference | None]:
-        """Return the columns, what is asked of each database, and of which rows."""
+    ) -> tuple[Schema, EstimatorQuery | LeafQuery, TableReference | None, Any]:
+        """Return the columns, what is asked of each database, and of which rows.
+
+        And a fit to all public records, if that is what the template is made of.
+        """
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery | LeafQuery):
@@ -716,7 +735,7 @@ class PrivateEstimator(
             schema = sampler.pairs_.schema
             assert schema is not None  # that of the reference, never of `X`
             again = ask_again(self, estimator, known, labels, data.features)
-            return schema, again, None
+            return schema, again, None, None
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
             front = Front(estimator)
@@ -724,8 +743,10 @@ class PrivateEstimator(
             # released; and trees have steps of their own.
             if math.isfinite(self.epsilon) and find_trees(estimator) is None:
                 front = freeze_front(estimator, public, released_names(self) or ())
-            query = make_query(self, estimator, public, labels, data.features, front)
-        return public.schema, query, front.table
+            query, base = make_query(
+                self, estimator, public, labels, data.features, front
+            )
+        return public.schema, query, front.table, base if public.is_resampled else None
 
     def _find_correction(
         self,

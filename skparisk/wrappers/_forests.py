@@ -57,10 +57,15 @@ def class_shares(
         return _shares(np.where(total > 0, sums, spare))
     if not public.any():
         return _shares(np.maximum(sums, 0.0) + 1.0)
-    noise = (deviation**2).sum(axis=1) / n_trees
-    weight = expected / (expected + noise)
+    weight = weight_of_classes(deviation, expected, n_trees)
     pooled = np.maximum(public + weight[:, None] * sums, 0.0)
     return _shares(np.where(pooled.any(axis=1, keepdims=True), pooled, public))
+
+
+def weight_of_classes(deviation: Floats, expected: Floats, n_trees: int) -> Floats:
+    """Return how much a record that was counted with noise counts, of each cell."""
+    noise = (deviation**2).sum(axis=1) / n_trees
+    return np.asarray(expected / (expected + noise))
 
 
 def votes(margins: Floats) -> Floats:
@@ -98,15 +103,26 @@ def target_means(
         means = totals / np.where(count > 0, count, 1.0)
         return np.where(count > 0, means, center)
     off = totals - center * count
-    noise = (deviation[:, 1:] ** 2 + (center * deviation[:, :1]) ** 2) / n_trees
+    noise = noise_of_totals(deviation, center, n_trees)
     if known:
         n_private = expected[:, None]
-        signal = n_private * variance
-        weight = signal / np.where(signal > 0, signal + noise, 1.0)
+        weight = weight_of_totals(noise, n_private, variance)
         return np.asarray(center + weight * off / (public[:, :1] + weight * n_private))
     n_private = np.maximum(count, 0.0)
     shrunk = n_private**2 + n_private + noise / _BETWEEN_LEAVES
     return np.asarray(center + n_private * off / shrunk)
+
+
+def noise_of_totals(deviation: Floats, center: Floats, n_trees: int) -> Floats:
+    """Return the variance of the noise of totals, around the center of each cell."""
+    noise = deviation[:, 1:] ** 2 + (center * deviation[:, :1]) ** 2
+    return np.asarray(noise / n_trees)
+
+
+def weight_of_totals(noise: Floats, n_private: Floats, variance: Floats) -> Floats:
+    """Return how much a record that was summed with noise counts, of each cell."""
+    signal = n_private * variance
+    return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
 def below(values: Floats, counts: Floats, own: Floats) -> Floats:
@@ -286,6 +302,36 @@ class LeafTemplate(SumsTemplate):
             tree.value[...] = self._as_leaf_values(walk.average(found, counts))
         return served
 
+    def private_weight(self, deviation: Floats) -> float:
+        """Return how much of leaf values is private, with noise of these deviations.
+
+        The mean over private records, by public numbers; 1 where no public ones are
+        pooled with them.
+        """
+        deviation = np.broadcast_to(deviation, self.in_cells.shape)
+        pools = not isinstance(self.addend, MarginAddend) and deviation.any()
+        if not (self.share and pools):
+            return 1.0
+        public, n_trees = _count(self.addend, self.in_cells), self.leaves.n_trees
+        expected = self.share * public
+        if isinstance(self.addend, ClassAddend):
+            weight = weight_of_classes(deviation, expected, n_trees)
+        else:
+            center = self.in_cells[:, 1:] / public[:, None]
+            noise = noise_of_totals(deviation, center, n_trees)
+            each = weight_of_totals(noise, expected[:, None], self._variance)
+            weight = each.mean(axis=1)
+        told = weight * expected
+        return float(np.average(told / (public + told), weights=expected))
+
+    @property
+    def _variance(self) -> Floats:
+        """Variance of public targets within cells."""
+        counts, totals = self.in_cells[:, :1], self.in_cells[:, 1:]
+        n_trees = self.leaves.n_trees
+        within = self.squares[1:] - (totals**2 / counts).sum(axis=0) / n_trees
+        return np.asarray(np.maximum(within, 0.0) / self.squares[0])
+
     def _values(self, sums: Floats, deviation: Floats) -> Floats:
         """Return the value of each cell: shares of classes, or means of targets."""
         known = self.in_cells * bool(self.share)
@@ -295,15 +341,13 @@ class LeafTemplate(SumsTemplate):
             return votes(sums[:, 0])
         if isinstance(self.addend, ClassAddend):
             return class_shares(sums, deviation, known, expected, n_trees)
-        counts, totals = self.in_cells[:, :1], self.in_cells[:, 1:]
-        within = self.squares[1:] - (totals**2 / counts).sum(axis=0) / n_trees
         return target_means(
             sums,
             deviation,
             known,
             expected,
             n_trees,
-            variance=np.maximum(within, 0.0) / self.squares[0],
+            variance=self._variance,
             n_records=self.n_records,
         )
 
