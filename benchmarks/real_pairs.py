@@ -12,9 +12,8 @@ critical scale is above the noise scale is one observation; the mean over repeat
 the Student limits that are printed, at a level that is shared among all cells
 (Bonferroni).
 
-A pipeline is what `PrivateEstimator` asks of a frame: what it encodes categories with
-is fitted on the public table alone, so that real people may have categories which the
-table lacks.
+A pipeline is what `PrivateEstimator` asks: its steps before the last are fitted on the
+public table alone, so that real people may have categories which the table lacks.
 """
 
 from __future__ import annotations
@@ -35,9 +34,15 @@ from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.linear_model import Ridge
+from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
 
 from skparisk import (
     PrivateEstimator,
@@ -131,16 +136,11 @@ def census_frame() -> tuple[Any, NDArray[np.float64]]:
     return frame, census()[1]
 
 
-PIPELINE = make_pipeline(
-    make_column_transformer(
-        (
-            OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-            ["education", "state"],
-        ),
-        (StandardScaler(), ["age"]),
-    ),
-    Ridge(1.0),
-)
+def of_frame(encoder: Any) -> Any:
+    """Return a pipeline for `census_frame`."""
+    columns = (encoder, ["education", "state"]), (StandardScaler(), ["age"])
+    return make_pipeline(make_column_transformer(*columns), Ridge())
+
 
 PROBLEMS = {
     "ridge, census": Problem(census, RidgeQuery(1.0), 300, (30, 60, 100, 200)),
@@ -203,8 +203,30 @@ PROBLEMS = {
         n_pairs=300,
         n_real_pairs=100,
     ),
-    "pipeline on a frame, census": Problem(
-        census_frame, PIPELINE, 300, (60, 100, 200), n_pairs=99, n_real_pairs=150
+    "categories, census": Problem(
+        census_frame,
+        of_frame(OneHotEncoder(handle_unknown="ignore", sparse_output=False)),
+        300,
+        (60, 100, 200),
+    ),
+    "splines, diabetes": Problem(
+        diabetes, make_pipeline(SplineTransformer(4), Ridge()), 150, (60, 100, 200)
+    ),
+    "components before, breast cancer": Problem(
+        breast_cancer,
+        make_pipeline(StandardScaler(), PCA(5), LogisticRegression()),
+        189,
+        (60, 100, 189),
+    ),
+    # Steps that look at targets are fitted on half of the table.
+    "targets of categories, census": Problem(
+        census_frame, of_frame(TargetEncoder(random_state=0)), 300, (100, 200)
+    ),
+    "chosen columns, breast cancer": Problem(
+        breast_cancer,
+        make_pipeline(SelectKBest(k=5), LogisticRegression()),
+        189,
+        (100, 189),
     ),
 }
 
@@ -311,13 +333,13 @@ def main() -> int:
     claimed = [cell for cell in cells if cell[2] == SAMPLINGS[0]]
     # One-sided, at a level that all claimed cells share.
     level = 1 - (1 - CONFIDENCE) / (len(claimed) * len(GAMMAS))
-    print(f"{'':27} {'rows':>5} {'sampling':>10}", end="")
+    print(f"{'':32} {'rows':>5} {'sampling':>10}", end="")
     for gamma in GAMMAS:
         print(f"   gamma={gamma:<5g} {'error':>7} {'at least':>8}", end="")
     print()
     held = True
     for (name, size, sampling), repeats in zip(cells, table, strict=True):
-        print(f"{name:27} {size:>5} {sampling:>10}", end="")
+        print(f"{name:32} {size:>5} {sampling:>10}", end="")
         for gamma, column in zip(GAMMAS, repeats.T, strict=True):
             if np.isnan(column).any():
                 print(f"   {'refused':>11} {'':>7} {'':>8}", end="")

@@ -442,6 +442,16 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             return np.array([self.noise_scale_ * law.deviation])
         return noise_of(self.sampler_).deviations()
 
+    def _noise_draws(self, n_draws: int) -> NDArray[np.float64]:
+        """Return draws of about such noise, always the same, which nobody is given."""
+        rng = np.random.default_rng(0)
+        standard = rng.standard_normal((n_draws, self.released_.size))
+        if self.sampler_ is None:
+            return np.asarray(standard * self._noise_deviations())
+        noise = noise_of(self.sampler_)
+        drawn = noise.shape.color(standard * noise.noise_scale * noise.law.deviation)
+        return np.where(noise.deviations() > 0, drawn, 0.0)
+
     def _add_to_claim(
         self,
         *,

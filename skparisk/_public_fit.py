@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 # Score of the model that an answer makes, on records and targets as queries have them.
 Score = Callable[[Floats, Any, Any], float]
 
-_N_FOLDS = 5
+_N_FOLDS, _N_DRAWS = 5, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +88,16 @@ class PublicFit:
             float(np.std(public - private, ddof=1) / math.sqrt(_N_FOLDS)),
         )
 
+    def lost(self, score: Score, noise: Floats) -> float:
+        """Return how much of its score a public fit loses to noise: the median."""
+        rows = np.arange(n_rows(self.X))
+        whole = self.answer(rows)
+        assert whole is not None  # it was scored before
+        told = [self._told(score, whole + each, rows) for each in noise]
+        # What has no score is lost altogether.
+        usual = float(np.median(np.nan_to_num(told, nan=-math.inf)))
+        return self._told(score, whole, rows) - usual
+
     def _parts(self, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
         """Return five parts of the rows, each of which has all classes."""
         mixed = np.random.default_rng(len(rows)).permutation(rows)
@@ -108,6 +118,7 @@ class BesidePublicMixin:
     """Serve what was released, compared with a fit on public records."""
 
     released_: Floats
+    _noise_draws: Callable[[int], Floats]
     # None also for those that are compared with nothing.
     reference_comparison_: ReferenceComparison | None = None
 
@@ -164,7 +175,7 @@ class BesidePublicMixin:
 
         `unpack` sets the numbers of a model, and `decode` returns targets as they were
         before they were numbers. `weight` is that of the release. `serve_public` is
-        called if public records alone do better.
+        called if public records alone do better, and noise is the reason.
         """
 
         def score(numbers: Floats, X: Any, y: Any) -> float:
@@ -178,9 +189,13 @@ class BesidePublicMixin:
             return
         with one_thread():
             found = public.compare(served, score, weight)
+            if found is not None and found.public_is_better:
+                noise = None if serve_public is None else self._noise_draws(_N_DRAWS)
+                # Else private people are others than public ones.
+                if noise is not None and public.lost(score, noise) > found.gap / 2:
+                    assert serve_public is not None
+                    serve_public()
+                    found = replace(found, serves_public=True)
         if found is not None and found.public_is_better:
-            if serve_public is not None:
-                serve_public()
-                found = replace(found, serves_public=True)
             warn_caller(found.advice, UtilityWarning)
         self.reference_comparison_ = found

@@ -121,7 +121,7 @@ def test_public_records_that_do_better_come_first():
     assert "score better" in repr(model)
     model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.16)
     assert model.hint_.startswith("The noise")
-    model.combine_ = None
+    model.combine_, model.combine = None, None
     assert 'combine="reference"' in model.hint_
 
 

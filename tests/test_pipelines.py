@@ -304,6 +304,19 @@ def test_one_with_little_noise_is_the_private_one():
     )
 
 
+def test_other_people_are_no_reason_to_serve_the_public_fit():
+    """A release with little noise that the public records speak against."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(400, 2))
+    y = numbers[:, 0] + 0.1 * rng.normal(size=400)
+    public = {"X_reference": numbers[:100], "y_reference": -y[:100]}
+    model = private(Lasso(0.01), epsilon=100.0)
+    with pytest.warns(UtilityWarning, match="serve a fit to them, without noise"):
+        model.fit(numbers[100:], y[100:], **public)
+    assert (model.combine_, model.private_weight_) == (None, 1.0)
+    assert model.score(numbers[100:], y[100:]) > 0.9
+
+
 def test_predictions_at_points_serve_the_public_model_itself():
     calibrated = CalibratedClassifierCV(SVC(), cv=3, ensemble=False)
     points = np.random.default_rng(0).normal(size=(40, 30))

@@ -296,7 +296,9 @@ class TargetForm:
             check_names(self.names, columns, "y")
         read = _labels if self.labels else numbers
         found = [*map(read, columns.values())]
-        return np.column_stack(found).reshape(-1, *self.shape)
+        # One column may be as large as all that else is in memory.
+        together = found[0] if len(found) == 1 else np.column_stack(found)
+        return together.reshape(-1, *self.shape)
 
 
 def is_frame(X: Any) -> bool:

@@ -61,7 +61,12 @@ class ReferenceComparison:
     @property
     def public_is_better(self) -> bool:
         """Whether public records alone do better, by more than two standard errors."""
-        return self.public_only - self.private > 2 * self.error
+        return self.gap > 2 * self.error
+
+    @property
+    def gap(self) -> float:
+        """How much better public records alone do."""
+        return self.public_only - self.private
 
     @property
     def advice(self) -> str:

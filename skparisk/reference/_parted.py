@@ -103,6 +103,8 @@ class Parted:
                 raise ValueError("X must not change while it is read.")
             found.append(some)
             start += len(some)
+        if stop == len(self):  # the next look is mostly one from the beginning
+            self._kept = (-1, None)
         if not found:
             return self.head
         if isinstance(self.head, np.ndarray):

@@ -456,7 +456,8 @@ class PrivateEstimator(
         "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
         end of a Pipeline, corrects the fit to a table of public records, as in
         :class:`~skparisk.PrivateRidge`. Of other models the fit to the table is served
-        in place of the release where it predicts the table better, cross-validated.
+        in place of the release where it predicts the table better, cross-validated, and
+        that is for the noise: such noise costs the public fit half of the difference.
         "reference": it is an error if there is no such model or table. None: the fit to
         the private records is released, and served.
 
