@@ -51,8 +51,9 @@ class NeighborPairs:
     n_neighbors : int
         r.
 
-    start : int
-        Number of the first database among all that are drawn, from 0.
+    start : int or None
+        Number of the first database among all that are drawn, from 0. None: of pairs
+        that nothing is calibrated to.
 
     Attributes
     ----------
@@ -83,7 +84,11 @@ class NeighborPairs:
     """
 
     def __init__(
-        self, drawn: DrawnRecords, n_records: int, n_neighbors: int, start: int = 0
+        self,
+        drawn: DrawnRecords,
+        n_records: int,
+        n_neighbors: int,
+        start: int | None = 0,
     ) -> None:
         self._drawn = drawn
         self.pool, self.start = drawn.pool, start
@@ -262,14 +267,15 @@ def draw_pairs(
     seed: np.random.SeedSequence,
     form: Form = "given",
     n_neighbors: int = 1,
+    tried: bool = False,
 ) -> NeighborPairs:
     """Draw databases start, ..., start + size - 1 and their neighbors.
 
-    In the form that a query wants.
+    In the form that a query wants. Nothing is calibrated to those that are `tried`.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     drawn = _in_form(source.draw(start, size, rng), form)
-    return NeighborPairs(drawn, n_records, n_neighbors, start)
+    return NeighborPairs(drawn, n_records, n_neighbors, None if tried else start)
 
 
 def sample_database(

@@ -56,10 +56,12 @@ class RowSums:
         if not self.products:
             return np.asarray(weights @ self.added)
         n_rows = len(self.added)
-        if n_rows * self.width <= _KEPT:
-            return np.asarray(weights @ self._kept)
+        if not len(weights):
+            return np.zeros((0, self.width))
         if len(weights) < _FEW or self.width > _IN_CACHE // 64:
             return np.stack([_upper((self.added.T * w) @ self.added) for w in weights])
+        if n_rows * self.width <= _KEPT:
+            return np.asarray(weights @ self._kept)
         sums, step = np.zeros((len(weights), self.width)), _IN_CACHE // self.width
         for start in range(0, n_rows, step):
             stretch = slice(start, start + step)

@@ -397,6 +397,7 @@ class PenaltyChooser:
                 n_neighbors=self._n_neighbors,
                 n_records=self._n_records,
                 relation=source.relation,
+                tried=True,
             )
             pairs = spec.sample(
                 Schema.of_width(self._folds[0].X.shape[1]),

@@ -37,7 +37,7 @@ _ALONE, _SAME = 3, 2.0**-40
 MARGIN = 16.0
 # Which databases are, by number; and after them each so many. Of more records only the
 # first: it takes far longer than sampled ones, of which few rows are counted.
-_LOOKED_AT, _EACH, _MANY = (0, 8), 128, 2**18
+_LOOKED_AT, _EACH, _MANY = (0, 8), 128, 2**16
 
 
 class SumQuery(Query):
@@ -163,6 +163,8 @@ def how_far_off(
     answered a second time, as the private one is: infinite if that has no answer.
     """
     off = np.zeros(first.shape[1])
+    if pairs.start is None:
+        return off
     looked_at = {*_LOOKED_AT, *range(0, pairs.start + len(first), _EACH)}
     if pairs.n_records > _MANY:
         looked_at = {0}

@@ -22,6 +22,8 @@ Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
 
 # Weights, or numbers of systems, that are answered together.
 _AT_ONCE = 2**16
+# Databases at least; more for one system of many columns, whose products are all made.
+_WIDE, _FEWEST = 32, (8, 32)
 _NOT_CONVERGED = (
     "the solver did not converge: bring features to similar scales, or take a "
     "stronger penalty"
@@ -131,7 +133,9 @@ class PoolWeights:
         n_rows, r, shared = self._pool.n_rows, pairs.n_neighbors, pairs.shared_counts
         # A database has a weight for each row, and a system of as many numbers squared.
         unknowns = self._pool.X.shape[1] * len(self._query.classes)
-        step = max(8 // r, 1, _AT_ONCE // (r * max(n_rows, unknowns**2)))
+        wide = self._pool.X.shape[1] > _WIDE and len(self._query.classes) == 2
+        fewest = _FEWEST[wide]
+        step = max(fewest // r, 1, _AT_ONCE // (r * max(n_rows, unknowns**2)))
         for start in range(0, pairs.n_databases, step):
             some = slice(start, start + step)
             joined = None if added is None else added[some]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from operator import attrgetter
 from time import monotonic, perf_counter
@@ -141,6 +141,8 @@ class PairSpec:
     n_neighbors: int
     n_records: int
     relation: str
+    # Whether nothing is calibrated to them: penalties are tried on such pairs.
+    tried: bool = field(default=False, kw_only=True)
 
     @property
     def n_drawn(self) -> int:
@@ -209,6 +211,7 @@ class PairSpec:
             n_records=self.n_drawn,
             form=self.form,
             n_neighbors=self.n_neighbors,
+            tried=self.tried,
         )
         task = _Task(self, draw, pairs_seed, schema, private)
         watched = None if private else watched
