@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 Score = Callable[[Floats, Any, Any], float]
 
 _N_FOLDS, _N_DRAWS = 5, 7
+# More than what a score is above that of a constant, of regressors and classifiers.
+_WORTHLESS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,14 +91,14 @@ class PublicFit:
         )
 
     def lost(self, score: Score, noise: Floats) -> float:
-        """Return how much of its score a public fit loses to noise: the median."""
+        """Return how much of its score a public fit loses to noise: the most."""
         rows = np.arange(n_rows(self.X))
         whole = self.answer(rows)
         assert whole is not None  # it was scored before
         told = [self._told(score, whole + each, rows) for each in noise]
         # What has no score is lost altogether.
-        usual = float(np.median(np.nan_to_num(told, nan=-math.inf)))
-        return self._told(score, whole, rows) - usual
+        worst = float(np.min(np.nan_to_num(told, nan=-math.inf)))
+        return self._told(score, whole, rows) - worst
 
     def _parts(self, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
         """Return five parts of the rows, each of which has all classes."""
@@ -191,8 +193,10 @@ class BesidePublicMixin:
             found = public.compare(served, score, weight)
             if found is not None and found.public_is_better:
                 noise = None if serve_public is None else self._noise_draws(_N_DRAWS)
-                # Else private people are others than public ones.
-                if noise is not None and public.lost(score, noise) > found.gap / 2:
+                # Else private people are others than public ones. Beyond what is lost
+                # to a constant, one draw of noise may cost many times another.
+                gap = min(found.gap, _WORTHLESS)
+                if noise is not None and public.lost(score, noise) > gap / 2:
                     assert serve_public is not None
                     serve_public()
                     found = replace(found, serves_public=True)

@@ -337,7 +337,7 @@ class CorrectionMixin(BesidePublicMixin):
             check_choice(self.combine, "combine", ("auto", "reference"))
         public = public_table(source, table)
         asked = getattr(source, "query_", None)
-        if isinstance(public, str) and not isinstance(asked, CorrectionQuery):
+        if isinstance(public, str) and not getattr(asked, "is_correction", False):
             self._refuse_combine(public)
         known = None if hasattr(source, "certificate_") else source
         for each in (table, getattr(known, "reference", None)):

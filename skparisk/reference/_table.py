@@ -408,9 +408,15 @@ class TableReference(Held, Reference):
         halves = np.random.default_rng(self.n_rows).permutation(self.n_rows)
         return np.split(halves, [self.n_rows // 2])
 
-    def _split_off(self) -> tuple[NDArray[np.intp], Self]:
-        """Return half of its rows, and a table of the others; known as all."""
-        others, rows = map(np.sort, self._halves())
+    def _split_off(self, classes: NDArray[Any] | None) -> tuple[NDArray[np.intp], Self]:
+        """Return half of its rows, and a table of the others; known as all.
+
+        Half of those of each class, if there are any.
+        """
+        mixed = np.concatenate(self._halves())
+        if classes is not None:
+            mixed = mixed[np.argsort(classes[mixed], kind="stable")]
+        rows, others = np.sort(mixed[::2]), np.sort(mixed[1::2])
         left = self._with(RecordPool(*self.pool.take(others)))
         left._sketch = self.sketch
         return rows, left

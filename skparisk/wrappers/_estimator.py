@@ -604,6 +604,7 @@ class PrivateEstimator(
             any_table=True,
         )
         classifies = supervised and tags.estimator_type == "classifier"
+        self._check_combine(source, table)
         private = read_as_public(source, table, X, y, classifies=classifies)
         features, targets = self._check_data(*private, estimator=estimator)
         labels = None
@@ -743,7 +744,12 @@ class PrivateEstimator(
             # Without noise there is no reason to fit on public records what can be
             # released; and trees have steps of their own.
             if math.isfinite(self.epsilon) and find_trees(estimator) is None:
-                front = freeze_front(estimator, public, released_names(self) or ())
+                front = freeze_front(
+                    estimator,
+                    public,
+                    released_names(self) or (),
+                    paired=sampler is not None and data.draw is None,
+                )
             query, base = make_query(
                 self, estimator, public, labels, data.features, front
             )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -37,8 +37,11 @@ from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
 _NAMES = ("feature_names_in_", "n_features_in_")
 _PERMUTATIONS, _MOST_PERMUTED = 4, 2**11
-# Rows transformed alone and in company, and the share by which they may differ.
-_ALONE, _SAME = 5, 2.0**-40
+# Rows transformed alone, and the share by which they may differ from those in company.
+_ALONE, _SAME = 8, 2.0**-40
+# Times as large, mean square in deviations of rows that were fitted.
+_LARGER = 1.5
+_IDLE = ("passthrough", None)
 
 
 @dataclass(frozen=True)
@@ -70,28 +73,22 @@ class Front(NamedTuple):
 
 
 def freeze_front(
-    estimator: Any, public: PublicRecords, released: Sequence[str]
+    estimator: Any, public: PublicRecords, released: Sequence[str], *, paired: bool
 ) -> Front:
     """Fit the steps of a pipeline before its last on public records, and freeze them.
 
     Not if the reference is no table, a step has numbers that are to be released, or
     they do not transform each record by itself, so that they could not transform
-    sampled neighbors alike. If they look at targets, they are fitted to half of the
-    table, as they fit the rows that they have seen better than new people.
+    sampled neighbors alike. If they fit rows that they have seen better than others, as
+    those that look at targets, they are fitted to half of the table where it is
+    `paired`: pairs are drawn from it.
     """
     nothing, table = Front(estimator), public.reference_table
     if not isinstance(estimator, Pipeline) or table is None:
         return nothing
-    if estimator.steps[-1][1] in ("passthrough", None):
-        return nothing
-    front = estimator[:-1]
+    front, last = estimator[:-1], estimator.steps[-1][1]
     own = tuple(f"steps.{step}." for step in front.named_steps)
-    names = tuple(
-        name
-        for name in _steps(estimator)
-        if name.partition("__")[0] in front.named_steps
-    )
-    if not names or any(name.startswith(own) for name in released):
+    if last in _IDLE or not own or any(name.startswith(own) for name in released):
         return nothing
     try:
         fitted = _fit_front(front, public.whole)
@@ -99,17 +96,19 @@ def freeze_front(
             return nothing
     except Exception:
         return nothing  # the reason is shown where the whole pipeline is fitted
+    names = [name for step in front.steps for name in _names_of(step, fitted)]
     apart = None
-    if _look_at_targets(estimator, names, public):
-        rows, apart = table._split_off()
+    if names and paired and public.is_resampled and _knows_its_rows(front, public):
+        classes = public.whole[1] if is_classifier(estimator) else None
+        rows, apart = table._split_off(classes)
         half = (take_rows(part, rows) for part in public.whole)
         fitted = _fit_front(front, tuple(half))
     frozen = {
-        name: step if step == "passthrough" else FrozenEstimator(step)
+        name: step if step in _IDLE else FrozenEstimator(step)
         for name, step in fitted.steps
     }
     prepared = clone(estimator).set_params(**frozen)
-    return Front(prepared, prepared[:-1], PublicSteps(names), apart)
+    return Front(prepared, prepared[:-1], PublicSteps(tuple(names)), apart)
 
 
 def _fit_front(front: Pipeline, database: Database) -> Pipeline:
@@ -118,21 +117,63 @@ def _fit_front(front: Pipeline, database: Database) -> Pipeline:
         return clone(front).fit(copy_records(X), y)
 
 
+def _names_of(step: tuple[str, Any], fitted: Pipeline) -> list[str]:
+    """Return what a step is called, or the transformers inside, if it has learned."""
+    name, part = step
+    if part in _IDLE or isinstance(part, FrozenEstimator):
+        return []
+    inside = [f"{name}__{each}" for each in _steps(part)]
+    learned = has_parts(part) or _learned(fitted.named_steps[name])
+    return inside or [name] * learned
+
+
+def _transformed(front: Any, records: Any) -> Any:
+    found = front.transform(copy_records(records))
+    return np.asarray(found.toarray() if issparse(found) else found)
+
+
 def _transforms_alone(front: Any, points: Any) -> bool:
     """Tell if records are transformed alike by themselves and among others."""
-
-    def transformed(records: Any) -> Any:
-        found = front.transform(copy_records(records))
-        return np.asarray(found.toarray() if issparse(found) else found)
-
-    together = transformed(points)
-    if together.dtype.kind not in "biuf" or len(together) != n_rows(points):
+    together, n = _transformed(front, points), n_rows(points)
+    if together.dtype.kind not in "biuf" or len(together) != n:
         return False
-    for row in np.unique(np.linspace(0, len(together) - 1, _ALONE).astype(np.intp)):
-        alone = transformed(take_rows(points, [row]))
-        if not same_but_for(_SAME, alone, together[[row]]):
-            return False
-    return True
+    mixed = np.random.default_rng(0).permutation(n)
+    few = [mixed[row : row + 1] for row in range(min(n, _ALONE))]
+    return all(
+        same_but_for(
+            _SAME, _transformed(front, take_rows(points, rows)), together[rows]
+        )
+        for rows in (*few, mixed[: n // 2], mixed[n // 2 :])
+        if len(rows)
+    )
+
+
+def _knows_its_rows(front: Pipeline, public: PublicRecords) -> bool:
+    """Tell if steps would transform rows otherwise, had they not been fitted to these.
+
+    If other targets would change them; or if what a fit to half of the rows makes of
+    the others is larger, so that pairs of new people are further apart.
+    """
+    X, y = public.whole
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(n_rows(X))[:_MOST_PERMUTED]
+    some = take_rows(X, rows), take_rows(y, rows)
+    one = _fit_front(front, some)
+    for _ in range(0 if y is None else _PERMUTATIONS):  # some choose alike by chance
+        other = _fit_front(front, (some[0], rng.permutation(some[1])))
+        if not answer_alike(one, other, public.points, ("transform",)):
+            return True
+    half = len(rows) // 2
+    seen, others = (
+        (take_rows(X, part), take_rows(y, part)) for part in (rows[:half], rows[half:])
+    )
+    one = _fit_front(front, seen)
+    own, new = (_transformed(one, each).astype(float) for each, _ in (seen, others))
+    with np.errstate(all="ignore"):
+        center, deviation = own.mean(axis=0), own.std(axis=0)
+        moves = deviation > 0
+        size = np.square((new - center)[:, moves] / deviation[moves]).mean()
+    return bool(moves.any() and not size < _LARGER)
 
 
 def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, PublicSteps]:
