@@ -15,7 +15,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
+    VotingRegressor,
 )
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -28,6 +30,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.svm import SVC, LinearSVC
 
 from skparisk import (
+    PrivacyLeakWarning,
     PrivateEstimator,
     PrivateLogisticRegression,
     PrivateRidge,
@@ -318,6 +321,68 @@ def test_nothing_is_said_of_steps_that_learn_nothing(pipe):
     model = private(pipe).fit(X[["age"]], Y, **public)
     assert (model.public_steps_, model.combine_) == ((), "reference")
     assert Assumption.PUBLIC_STEPS not in model.certificate_.assumptions
+
+
+def test_of_many_columns_there_is_no_correction():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(90, 257))
+    public = {"X_reference": numbers[40:], "y_reference": numbers[40:, 0]}
+    few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
+    model = private(Ridge(), **few).fit(numbers[:40], numbers[:40, 0], **public)
+    assert not model.sampler_.query_.is_correction
+
+
+def test_without_a_public_fit_there_is_no_correction():
+    """Targets whose squares are no numbers."""
+    numbers, y, public = X[["age"]], 1e200 * Y, X_PUBLIC[["age"]]
+    model = private(Ridge(), gamma=0.2)
+    model.fit(numbers, y, X_reference=public, y_reference=1e200 * Y_PUBLIC)
+    assert not model.sampler_.query_.is_correction
+
+
+def test_public_records_that_turn_out_private_are_forgotten():
+    """What is sampled is dropped, with the constants of its solver."""
+    ages = X_PUBLIC[["age"]].to_numpy()
+    model = private(LogisticRegression(), noise_random_state=None)
+    public = {"X_reference": ages, "y_reference": LABELS_PUBLIC > 0}
+    sampler = model.fit(X[["age"]].to_numpy(), LABELS > 0, **public).sampler_
+    assert sampler.query_.linear.query.center is not None
+    people = np.concatenate([ages, X[["age"]].to_numpy()])[:N_PRIVATE]
+    labels = np.concatenate([LABELS_PUBLIC, LABELS])[:N_PRIVATE] > 0
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        sampler.release(people, 1.0 * labels)
+    assert sampler.query_.linear.query.center is None
+
+
+def test_steps_that_return_no_numbers_stay_inside():
+    texts, public = (part["town"].to_numpy() for part in (X, X_PUBLIC))
+    as_they_are = FunctionTransformer(lambda texts: texts)
+    pipe = make_pipeline(as_they_are, make_pipeline(CountVectorizer(), Ridge()))
+    model = private(pipe, gamma=0.2).fit(
+        texts, Y, X_reference=public, y_reference=Y_PUBLIC
+    )
+    assert model.public_steps_ == ("pipeline__countvectorizer",)
+
+
+class Doubled(BaseEstimator):
+    """A step that transforms, and does not fit and transform at once."""
+
+    def fit(self, X, y=None):
+        self.factor_ = 2.0
+        return self
+
+    def transform(self, X):
+        return self.factor_ * np.asarray(X)
+
+
+def test_steps_inside_a_model_need_no_fit_transform():
+    voters = VotingRegressor([("doubled", make_pipeline(Doubled(), Ridge()))])
+    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
+    model = private(voters, gamma=0.2).fit(X[["age"]], Y, **public)
+    assert model.template_.places == (
+        "estimators_.0.steps.ridge.coef_",
+        "estimators_.0.steps.ridge.intercept_",
+    )
 
 
 def test_how_to_combine_is_checked():

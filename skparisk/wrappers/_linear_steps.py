@@ -50,9 +50,6 @@ class LinearStepQuery(EstimatorQuery):
     def __call__(self, X: Any, y: Any = None) -> Floats:
         return np.asarray(self.linear(self.prepared(X), y))
 
-    def sampled(self, X: Any, y: Any) -> Floats:
-        return self(X, y)
-
     def prepared(self, X: Any) -> Floats:
         found = super().prepared(X)
         found = found.toarray() if issparse(found) else found

@@ -96,7 +96,8 @@ def freeze_front(
             return nothing
     except Exception:
         return nothing  # the reason is shown where the whole pipeline is fitted
-    names = [name for step in front.steps for name in _names_of(step, fitted)]
+    inside = _steps(estimator)
+    names = [name for step in front.steps for name in _names_of(step, inside, fitted)]
     apart = None
     if names and paired and public.is_resampled and _knows_its_rows(front, public):
         classes = public.whole[1] if is_classifier(estimator) else None
@@ -117,14 +118,15 @@ def _fit_front(front: Pipeline, database: Database) -> Pipeline:
         return clone(front).fit(copy_records(X), y)
 
 
-def _names_of(step: tuple[str, Any], fitted: Pipeline) -> list[str]:
-    """Return what a step is called, or the transformers inside, if it has learned."""
+def _names_of(
+    step: tuple[str, Any], inside: Sequence[str], fitted: Pipeline
+) -> list[str]:
+    """Return what a step is called, or transformers inside, if it has learned."""
     name, part = step
     if part in _IDLE or isinstance(part, FrozenEstimator):
         return []
-    inside = [f"{name}__{each}" for each in _steps(part)]
-    learned = has_parts(part) or _learned(fitted.named_steps[name])
-    return inside or [name] * learned
+    own = [each for each in inside if each.startswith(f"{name}__")]
+    return own or [name] * (has_parts(part) or _learned(fitted.named_steps[name]))
 
 
 def _transformed(front: Any, records: Any) -> Any:
