@@ -210,10 +210,11 @@ def _look_at_targets(
     rng = np.random.default_rng(0)
     rows = rng.permutation(n_rows(public.whole[0]))[:_MOST_PERMUTED]
     X, y = (take_rows(part, rows) for part in public.whole)
-    own = _watch_alone(estimator, public, (X, y))
+    steps = _steps(estimator)
+    own = _watch(estimator, steps, public, (X, y))
     found: list[str] = []
     for _ in range(_PERMUTATIONS):  # by chance they choose the same columns
-        other = _watch_alone(estimator, public, (X, rng.permutation(y)))
+        other = _watch(estimator, steps, public, (X, rng.permutation(y)))
         found += [
             name
             for name in structure
@@ -264,7 +265,7 @@ def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
     steps = _steps(estimator)
     if not steps:
         return {}
-    whole = _watch_alone(estimator, public, public.whole)
+    whole = _watch(estimator, steps, public, public.whole)
     fitted = {
         name: seen.step_
         for name, seen in whole.items()
@@ -338,25 +339,6 @@ def _steps(estimator: Any) -> list[str]:
     ]
 
 
-def _watch_alone(
-    estimator: Any, public: PublicRecords, database: Database
-) -> dict[str, _Watched]:
-    """Return the steps of a fit, as `_watch` does, without the model behind them."""
-    steps = _steps(estimator)
-    return _watch(_without_model(estimator, steps), steps, public, database)
-
-
-def _without_model(estimator: Any, steps: Sequence[str]) -> Any:
-    """Return a pipeline whose last step learns nothing, where no step is in that."""
-    if not isinstance(estimator, Pipeline):
-        return estimator
-    name, last = estimator.steps[-1]
-    inside = any(step == name or step.startswith(f"{name}__") for step in steps)
-    if inside or not hasattr(last, "get_params"):
-        return estimator
-    return clone(estimator).set_params(**{name: _Idle(last)})
-
-
 def _holds(name: str, parts: Mapping[str, Any]) -> bool:
     """Tell if a transformer has others inside, which it uses in a way of its own."""
     part = parts[name]
@@ -396,19 +378,6 @@ def _watch(
 def _first_of(X: Any) -> Any:
     """Return some records that do not keep all the others in memory."""
     return copy_records(take_rows(X, slice(MOST_POINTS)))
-
-
-class _Idle(BaseEstimator):
-    """In the place of a model: it learns nothing, which takes no time and memory."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        return self
-
-    def __sklearn_tags__(self) -> Tags:
-        return get_tags(self.model)
 
 
 _OWN = ("step", "step_", "name", "records_", "transforms_")
