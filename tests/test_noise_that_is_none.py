@@ -84,7 +84,10 @@ def test_a_coefficient_that_public_twins_leave_at_zero(shape):
 def test_variances_that_only_what_is_added_for_stability_moves(shape):
     """Seen: a number with noise of 1e-7."""
     model = PrivateEstimator(
-        GaussianNB(), sensitivity=sampler(noise_shape=shape), random_state=0
+        GaussianNB(),
+        sensitivity=sampler(noise_shape=shape),
+        combine=None,
+        random_state=0,
     )
     first, other, n = released_twice(model, VARIED, LABELS, **CLASSES)
     assert n == 4  # mean and variance, of both classes
