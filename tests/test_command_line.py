@@ -625,7 +625,10 @@ def test_without_skops_says_what_to_install(monkeypatch, capsys):
 
 def test_warnings_are_one_line_each(capsys):
     pd.read_csv("public.csv")[:50].to_csv("small.csv", index=False)
-    assert main(fit_argv("few", reference=("--reference", "small.csv"))) == 0
+    little = fit_argv(
+        "few", "--epsilon", "1e-3", reference=("--reference", "small.csv")
+    )
+    assert main(little) == 0
     printed = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in printed if ": warning: " in line]
     assert warned
