@@ -7,6 +7,7 @@ import pytest
 from counts import rejects_counts, seeds
 from query_pairs import RELATIONS, counts_of, pairs_from, plain_differences
 from scipy import stats
+from sklearn.base import clone
 from test_logistic import make_data, make_query
 
 from skparisk import SensitivitySampler
@@ -20,8 +21,10 @@ from skparisk.queries import (
     Query,
     RidgeQuery,
     UnitsQuery,
+    _sums,
 )
-from skparisk.reference import TableReference, _rows
+from skparisk.reference import TableReference, _base, _rows
+from skparisk.reference._parted import Parted
 from skparisk.sensitivity import sample_differences
 
 N_OTHERS, LENGTH, N_DRAWS = 5, 40, 20_000
@@ -225,3 +228,31 @@ def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):
     assert {*seen} == {(5, 125), (1, 125)}
     several, single = (np.log10(model.alpha_) for model in models)
     assert abs(several - single) < 0.7
+
+
+def test_databases_of_many_records_are_answered_in_parts(monkeypatch):
+    """And only the first of them a second time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    table = TableReference(X, X.sum(axis=1) + rng.normal(size=100))
+    sampler = SensitivitySampler(
+        RidgeQuery(), reference=table, n_records=20_000, n_pairs=150, random_state=0
+    )
+    data = X[:9], X[:9, 0]
+    plain = sampler.fit(*data)
+    asked = []
+    answer = RidgeQuery.__call__
+    monkeypatch.setattr(
+        RidgeQuery,
+        "__call__",
+        lambda self, *data: asked.append(data) or answer(self, *data),
+    )
+    monkeypatch.setattr(_base, "_TAKEN_AT_ONCE", 3_000)
+    monkeypatch.setattr(_sums, "_MANY", 10_000)
+    parted = clone(sampler).fit(*data)
+    np.testing.assert_allclose(
+        parted.differences_, plain.differences_, rtol=0, atol=1e-12
+    )
+    # Once for what is asked, and both databases of the first pair.
+    assert len(asked) == 3
+    assert all(isinstance(given[0], Parted) for given in asked)
