@@ -229,6 +229,7 @@ def test_a_worker_asks_its_scheduler_for_clients_that_are_there():
         cluster(1, processes=False, protocol="tcp://") as local,
         Client(local) as client,
     ):
+        workers = list(local.workers.values())
         assert release() == "released"
         for name, told in (("Client-gone", True), (client.id, False)):
             client.set_metadata(["skparisk-ledgers", name], told)
@@ -239,6 +240,9 @@ def test_a_worker_asks_its_scheduler_for_clients_that_are_there():
             assert release() == "released"
         assert len(ledger.releases) == 1
         assert "this is a worker of Dask" in release()
+    # Nobody can be asked, and there is nobody to ask, where all of them are closed.
+    assert all(worker.status.name == "closed" for worker in workers)
+    assert release() == "released"
 
 
 def test_threads_of_a_cluster_in_this_process_are_charged():

@@ -55,8 +55,12 @@ def told_by_a_client() -> bool:
 
 def _schedulers_of_workers(distributed: Any) -> list[str]:
     """Return the schedulers that this process works for, but not those that it has."""
-    workers = list(distributed.Worker._instances)
-    addresses = {str(worker.scheduler.address) for worker in workers}
+    workers = list(distributed.Worker._instances)  # those that are gone as well
+    addresses = {
+        str(worker.scheduler.address)
+        for worker in workers
+        if worker.status.name != "closed"
+    }
     return [address for address in addresses if not address.startswith("inproc://")]
 
 
