@@ -446,8 +446,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         """Return draws of about such noise, always the same, which nobody is given."""
         rng = np.random.default_rng(0)
         standard = rng.standard_normal((n_draws, self.released_.size))
-        if self.sampler_ is None:
-            return np.asarray(standard * self._noise_deviations())
+        assert self.sampler_ is not None  # public records are those of its pairs
         noise = noise_of(self.sampler_)
         drawn = noise.shape.color(standard * noise.noise_scale * noise.law.deviation)
         return np.where(noise.deviations() > 0, drawn, 0.0)

@@ -21,6 +21,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -364,6 +365,34 @@ def test_steps_that_return_no_numbers_stay_inside():
     assert model.public_steps_ == ("pipeline__countvectorizer",)
 
 
+def many(records):
+    """Refuse to be asked about one record."""
+    if len(records) < 2:
+        raise ValueError("too few")
+    return records
+
+
+def test_steps_that_fail_alone_stay_inside():
+    pipe = make_pipeline(FunctionTransformer(many), StandardScaler(), Ridge())
+    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
+    model = private(pipe, gamma=0.2).fit(X[["age"]], Y, **public)
+    assert "steps.standardscaler.mean_" in model.template_.places
+
+
+def test_points_of_predictions_are_prepared_as_records_are():
+    pipe = make_pipeline(preparation(), KernelRidge())
+    surrogate = make_pipeline(preparation(), Ridge())
+    points = {"X_public": X_PUBLIC[:20], "surrogate": surrogate, "combine": None}
+    model = fitted(private(pipe, release="predict", gamma=0.2, **points))
+    query = model.sampler_.query_
+    table = TableReference(X_PUBLIC, Y_PUBLIC)
+    how = {"n_pairs": 5, "n_records": 60, "n_features": 3, "random_state": 0}
+    plain = sample_differences(FunctionQuery(lambda X, y: query(X, y)), table, **how)
+    found = sample_differences(query, table, **how)
+    np.testing.assert_allclose(found, plain, atol=1e-12)
+    assert len(model.public_steps_) == 3
+
+
 class Doubled(BaseEstimator):
     """A step that transforms, and does not fit and transform at once."""
 
@@ -495,6 +524,9 @@ def test_forests_say_how_much_of_them_is_private(classify):
         told = "is of private records, and the rest of public ones; half of it would be"
         assert (told in model.hint_) == (weights[-1] < 0.1)
     assert 0.0 < weights[0] < 0.1 < weights[1] < weights[2]
+    lost = private(forest, sensitivity="bound", epsilon=1e-7)
+    lost.fit(numbers[100:], y[100:], **public)
+    assert "0.0% is of private records, and the rest of public ones." in lost.hint_
     # With nearly no noise there are ten private records for each public one.
     assert weights[2] == pytest.approx(10 / 11, rel=0.01)
     exact = private(forest, sensitivity="bound", epsilon=np.inf)
