@@ -625,10 +625,10 @@ def test_without_skops_says_what_to_install(monkeypatch, capsys):
 
 def test_warnings_are_one_line_each(capsys):
     """Such as of wages in another currency than those of the reference."""
-    other = pd.read_csv("private.csv").eval("wage = 100 * wage")
-    other.to_csv("other.csv", index=False)
-    argv = fit_argv("other", "--epsilon", "100")
-    assert main([each.replace("private.csv", "other.csv") for each in argv]) == 0
+    frame = pd.read_csv("private.csv").eval("wage = 100 * wage")
+    frame.to_csv("currency.csv", index=False)
+    argv = fit_argv("currency", "--epsilon", "100")
+    assert main([each.replace("private.csv", "currency.csv") for each in argv]) == 0
     printed = capsys.readouterr().err.replace("\r", "\n").splitlines()
     warned = [line for line in printed if ": warning: " in line]
     assert warned
