@@ -43,7 +43,7 @@ _SLACK = 2.0
 _FEW_OUTPUTS = 20
 # What lessens the noise by less is not worth a weaker promise.
 _WORTH = 0.9
-# Of what is served: less of it is said.
+# Private share of the served model below which a hint names it.
 _LITTLE = 0.1
 # More records than so many times as many are out of reach, and so is other noise where
 # as many would still be wanted.
@@ -216,7 +216,7 @@ class HintMixin:
 
 
 def _say_what_is_private(model: Any, compared: Any) -> list[str]:
-    """Say it if little of what is served is of private records, and when more was."""
+    """Say if little of the served model is private, and at which epsilon half is."""
     weight = getattr(model, "private_weight_", 1.0)
     if weight >= _LITTLE or (compared and compared.public_is_better):
         return []
@@ -226,10 +226,7 @@ def _say_what_is_private(model: Any, compared: Any) -> list[str]:
     )
     find = getattr(getattr(model, "template_", None), "private_weight", None)
     if find is not None:  # leaf values of trees
-        noise = np.reshape(
-            np.broadcast_to(model._noise_deviations(), model.released_.shape),
-            model.template_.in_cells.shape,
-        )
+        noise = model._noise_deviations()
         factors = [2.0**power for power in range(1, 12)]
         enough = [factor for factor in factors if find(noise / factor) >= 0.5]
         if enough:

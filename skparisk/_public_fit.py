@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,11 @@ class PublicFit:
             return None
         return np.asarray(answer, dtype=np.float64)
 
+    @cached_property
+    def _whole(self) -> Floats | None:
+        """The answer on all rows."""
+        return self.answer(np.arange(n_rows(self.X)))
+
     def compare(
         self, served: Floats, score: Score, weight: float = 1.0
     ) -> ReferenceComparison | None:
@@ -69,7 +75,7 @@ class PublicFit:
         rows = np.arange(n_rows(self.X))
         if self.y is None or len(rows) < 2 * _N_FOLDS:
             return None
-        whole, parts = self.answer(rows), self._parts(rows)
+        whole, parts = self._whole, self._parts(rows)
         told: list[tuple[float, float]] = []
         for held in parts:
             alone = self.answer(np.setdiff1d(rows, held))
@@ -92,8 +98,7 @@ class PublicFit:
 
     def lost(self, score: Score, noise: Floats) -> float:
         """Return how much of its score a public fit loses to noise: the most."""
-        rows = np.arange(n_rows(self.X))
-        whole = self.answer(rows)
+        rows, whole = np.arange(n_rows(self.X)), self._whole
         assert whole is not None  # it was scored before
         told = [self._told(score, whole + each, rows) for each in noise]
         # What has no score is lost altogether.
@@ -191,13 +196,11 @@ class BesidePublicMixin:
             return
         with one_thread():
             found = public.compare(served, score, weight)
-            if found is not None and found.public_is_better:
-                noise = None if serve_public is None else self._noise_draws(_N_DRAWS)
-                # Else private people are others than public ones. Beyond what is lost
-                # to a constant, one draw of noise may cost many times another.
-                gap = min(found.gap, _WORTHLESS)
-                if noise is not None and public.lost(score, noise) > gap / 2:
-                    assert serve_public is not None
+            if found and found.public_is_better and serve_public is not None:
+                lost = public.lost(score, self._noise_draws(_N_DRAWS))
+                # Else private people are others than public ones. Beyond the loss to a
+                # constant, one draw of noise may cost many times another.
+                if lost > min(found.gap, _WORTHLESS) / 2:
                     serve_public()
                     found = replace(found, serves_public=True)
         if found is not None and found.public_is_better:

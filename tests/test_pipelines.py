@@ -85,6 +85,20 @@ def fitted(model, y=Y, y_public=Y_PUBLIC):
     return model.fit(X, y, X_reference=X_PUBLIC, y_reference=y_public)
 
 
+def fitted_to_ages(model):
+    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
+    return model.fit(X[["age"]], Y, **public)
+
+
+def assert_pool_is_asked_alike(query, atol):
+    """Compare differences of a pool with those of the query on both databases."""
+    table = TableReference(X_PUBLIC, Y_PUBLIC)
+    how = {"n_pairs": 5, "n_records": 60, "n_features": 3, "random_state": 0}
+    plain = sample_differences(FunctionQuery(lambda X, y: query(X, y)), table, **how)
+    found = sample_differences(query, table, **how)
+    np.testing.assert_allclose(found, plain, atol=atol)
+
+
 def two(labels):
     return np.where(labels > 0, "high", "low")
 
@@ -168,12 +182,7 @@ def test_others_are_fitted_as_they_are(last):
 
 def test_records_of_a_pool_are_transformed_once_with_the_same_differences():
     model = fitted(private(make_pipeline(preparation(), Lasso(0.1)), gamma=0.2))
-    query = model.sampler_.query_
-    table = TableReference(X_PUBLIC, Y_PUBLIC)
-    how = {"n_pairs": 5, "n_records": 60, "n_features": 3, "random_state": 0}
-    plain = sample_differences(FunctionQuery(lambda X, y: query(X, y)), table, **how)
-    found = sample_differences(query, table, **how)
-    np.testing.assert_allclose(found, plain, atol=1e-9)
+    assert_pool_is_asked_alike(model.sampler_.query_, atol=1e-9)
 
 
 def test_without_noise_it_is_the_pipeline_itself():
@@ -289,8 +298,7 @@ def test_pairs_are_of_rows_that_steps_do_not_know(step):
 
 def test_the_table_is_whole_where_pairs_are_not_of_it():
     pipe = make_pipeline(SelectKBest(f_regression, k=1), StandardScaler(), Ridge())
-    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
-    known = private(pipe, sensitivity=0.1).fit(X[["age"]], Y, **public)
+    known = fitted_to_ages(private(pipe, sensitivity=0.1))
     assert known.estimator_[1].n_samples_seen_ == N_PUBLIC
 
 
@@ -318,8 +326,7 @@ def test_all_classes_are_in_both_halves_of_a_table():
     ids=["alone", "passthrough", "none", "frozen", "function"],
 )
 def test_nothing_is_said_of_steps_that_learn_nothing(pipe):
-    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
-    model = private(pipe).fit(X[["age"]], Y, **public)
+    model = fitted_to_ages(private(pipe))
     assert (model.public_steps_, model.combine_) == ((), "reference")
     assert Assumption.PUBLIC_STEPS not in model.certificate_.assumptions
 
@@ -374,8 +381,7 @@ def many(records):
 
 def test_steps_that_fail_alone_stay_inside():
     pipe = make_pipeline(FunctionTransformer(many), StandardScaler(), Ridge())
-    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
-    model = private(pipe, gamma=0.2).fit(X[["age"]], Y, **public)
+    model = fitted_to_ages(private(pipe, gamma=0.2))
     assert "steps.standardscaler.mean_" in model.template_.places
 
 
@@ -384,12 +390,7 @@ def test_points_of_predictions_are_prepared_as_records_are():
     surrogate = make_pipeline(preparation(), Ridge())
     points = {"X_public": X_PUBLIC[:20], "surrogate": surrogate, "combine": None}
     model = fitted(private(pipe, release="predict", gamma=0.2, **points))
-    query = model.sampler_.query_
-    table = TableReference(X_PUBLIC, Y_PUBLIC)
-    how = {"n_pairs": 5, "n_records": 60, "n_features": 3, "random_state": 0}
-    plain = sample_differences(FunctionQuery(lambda X, y: query(X, y)), table, **how)
-    found = sample_differences(query, table, **how)
-    np.testing.assert_allclose(found, plain, atol=1e-12)
+    assert_pool_is_asked_alike(model.sampler_.query_, atol=1e-12)
     assert len(model.public_steps_) == 3
 
 
@@ -406,8 +407,7 @@ class Doubled(BaseEstimator):
 
 def test_steps_inside_a_model_need_no_fit_transform():
     voters = VotingRegressor([("doubled", make_pipeline(Doubled(), Ridge()))])
-    public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
-    model = private(voters, gamma=0.2).fit(X[["age"]], Y, **public)
+    model = fitted_to_ages(private(voters, gamma=0.2))
     assert model.template_.places == (
         "estimators_.0.steps.ridge.coef_",
         "estimators_.0.steps.ridge.intercept_",

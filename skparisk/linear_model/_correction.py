@@ -210,10 +210,6 @@ class PublicStart:
         known = replace(self, table=None)
         return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual, known)
 
-    def used_in(self, source: SensitivitySampler, data: TrainingData) -> TrainingData:
-        """Let pairs be drawn from the table, wherever the reference was given."""
-        return data.of_rows(self.table, source)
-
     def score(self, query: CorrectionQuery, noise: Floats) -> float:
         """Return what to expect of a release that is added to the fit as it is.
 
@@ -244,8 +240,8 @@ class PublicStart:
         return Weighed(released, 1.0, np.full(len(released), np.inf))
 
     def _weigh(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
-        query = getattr(sampler.query_, "linear", sampler.query_)
-        assert isinstance(query, CorrectionQuery)
+        asked: Any = sampler.query_
+        query: CorrectionQuery = asked.correction
         assert isinstance(sampler.mechanism_, AdditiveNoise)
         response, private = self._of_release(query)
         noise = sampler.mechanism_.covariance()
@@ -406,7 +402,7 @@ class CorrectionMixin(BesidePublicMixin):
             return query, self._find_public_fit(source, alone, data), data
         public = self._find_public_fit(source, start.usual, data)
         assert isinstance(source, SensitivitySampler)
-        return start.query(query), public, start.used_in(source, data)
+        return start.query(query), public, data.of_rows(start.table, source)
 
     def _serve_with(
         self,

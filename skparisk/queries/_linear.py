@@ -206,6 +206,11 @@ class CorrectionQuery(MappedQuery):
 
     is_correction = True
 
+    @property
+    def correction(self) -> Self:
+        """The query itself: of models behind steps it is another one."""
+        return self
+
     def __call__(self, X: Any, y: Any = None) -> Floats:
         # None, such as of far records, is no correction: sampled ones have no answer.
         answer = super().__call__(X, y)

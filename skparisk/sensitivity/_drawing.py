@@ -26,6 +26,7 @@ from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._domain import Domain
+from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._parallel import PairSpec
@@ -310,9 +311,12 @@ def _first_of(records: Any) -> Any:
 
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
-    """Return the answer, of a function on a copy: it may work in place."""
-    given = map(copy_records, database) if query.is_plain else database
-    return np.asarray(query(*given))
+    """Return the answer on a copy: the query may work in place.
+
+    Parts are made anew whenever they are looked at.
+    """
+    parted = isinstance(database[0], Parted)
+    return np.asarray(query(*(database if parted else map(copy_records, database))))
 
 
 def means_for_new_people(pairs: SampledPairs, terms: Terms) -> str | None:

@@ -630,8 +630,8 @@ class PrivateEstimator(
         public = None
         if not isinstance(alone, LeafQuery):
             public = self._find_public_fit(source, alone, data)
-        if start is not None and isinstance(source, SensitivitySampler):
-            data = start.used_in(source, data)
+        if start is not None:
+            data = data.of_rows(start.table, source)
         if source == "bound":
             assert isinstance(query, LeafQuery)
             moved, known = data.in_domain(), KnownSensitivity(query.bound())
@@ -667,8 +667,7 @@ class PrivateEstimator(
             start, released, public, unpack, decode, serve_public if prefers else None
         )
         if isinstance(asked.template, LeafTemplate):
-            each = asked.split(noise)["sums"]
-            self.private_weight_ = asked.template.private_weight(each)
+            self.private_weight_ = asked.template.private_weight(noise)
         self._tell_public_steps(asked.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
@@ -771,7 +770,7 @@ class PrivateEstimator(
                     f"The SensitivitySampler was fitted for {known}, which corrects a "
                     "fit to public records; got combine=None."
                 )
-            return known.linear.public, query, query
+            return known.correction.public, query, query
         nothing = None, query, query
         if self.combine is None:
             return nothing

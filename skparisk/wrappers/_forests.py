@@ -303,15 +303,16 @@ class LeafTemplate(SumsTemplate):
         return served
 
     def private_weight(self, deviation: Floats) -> float:
-        """Return how much of leaf values is private, with noise of these deviations.
+        """Return the share of leaf values that is private, with noise on all sums.
 
-        The mean over private records, by public numbers; 1 where no public ones are
-        pooled with them.
+        `deviation` is that of each released number, or of all. The share is a mean over
+        private records, by public numbers; 1 where no public ones are pooled with them.
         """
-        deviation = np.broadcast_to(deviation, self.in_cells.shape)
         pools = not isinstance(self.addend, MarginAddend) and deviation.any()
         if not (self.share and pools):
             return 1.0
+        deviation = np.broadcast_to(deviation, self.in_cells.size)
+        deviation = deviation.reshape(self.in_cells.shape)
         public, n_trees = _count(self.addend, self.in_cells), self.leaves.n_trees
         expected = self.share * public
         if isinstance(self.addend, ClassAddend):

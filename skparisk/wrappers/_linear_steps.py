@@ -40,6 +40,12 @@ class LinearStepQuery(EstimatorQuery):
         return isinstance(self.linear, CorrectionQuery)
 
     @property
+    def correction(self) -> CorrectionQuery:
+        """The query of the model behind the steps."""
+        assert isinstance(self.linear, CorrectionQuery)
+        return self.linear
+
+    @property
     def is_smooth(self) -> bool:
         return bool(self.linear.is_smooth)
 
@@ -121,15 +127,11 @@ def find_linear(
 
 def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
     """Return a table with targets as they are under fits to its other rows."""
-    linear = query.linear if isinstance(query, LinearStepQuery) else query
-    assert isinstance(linear, CorrectionQuery)
-    if query is linear:
-        fitted = cross_fitted(table, linear.usual)
-        assert fitted is not None  # it was, for the release
-        return fitted.table
     table = table._part()
-    fitted = cross_fitted(query.prepared_table(table), linear.usual)
-    assert fitted is not None
+    behind = isinstance(query, LinearStepQuery)
+    prepared = query.prepared_table(table) if behind else table
+    fitted = cross_fitted(prepared, query.correction.usual)
+    assert fitted is not None  # it was, for the release
     return table._cross_fitted(loaded(fitted.table.pool.y))
 
 

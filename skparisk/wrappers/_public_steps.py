@@ -6,7 +6,7 @@ to, and decide the shape of what comes after them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -156,21 +156,17 @@ def _knows_its_rows(front: Pipeline, public: PublicRecords) -> bool:
     If other targets would change them; or if what a fit to half of the rows makes of
     the others is larger, so that pairs of new people are further apart.
     """
-    X, y = public.whole
     rng = np.random.default_rng(0)
-    rows = rng.permutation(n_rows(X))[:_MOST_PERMUTED]
-    some = take_rows(X, rows), take_rows(y, rows)
-    one = _fit_front(front, some)
+    X, y = _some_rows(public, rng)
+    one = _fit_front(front, (X, y))
     for _ in range(0 if y is None else _PERMUTATIONS):  # some choose alike by chance
-        other = _fit_front(front, (some[0], rng.permutation(some[1])))
+        other = _fit_front(front, (X, rng.permutation(y)))
         if not answer_alike(one, other, public.points, ("transform",)):
             return True
-    half = len(rows) // 2
-    seen, others = (
-        (take_rows(X, part), take_rows(y, part)) for part in (rows[:half], rows[half:])
-    )
-    one = _fit_front(front, seen)
-    own, new = (_transformed(one, each).astype(float) for each, _ in (seen, others))
+    half = n_rows(X) // 2
+    seen, others = take_rows(X, slice(half)), take_rows(X, slice(half, None))
+    one = _fit_front(front, (seen, take_rows(y, slice(half))))
+    own, new = (_transformed(one, each).astype(float) for each in (seen, others))
     with np.errstate(all="ignore"):
         center, deviation = own.mean(axis=0), own.std(axis=0)
         moves = deviation > 0
@@ -201,15 +197,21 @@ def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, Public
     return estimator, PublicSteps(tuple(names), tuple(supervised))
 
 
+def _some_rows(public: PublicRecords, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Return public records in a random order, some of many."""
+    rows = rng.permutation(n_rows(public.whole[0]))[:_MOST_PERMUTED]
+    X, y = public.whole
+    return take_rows(X, rows), take_rows(y, rows)
+
+
 def _look_at_targets(
-    estimator: Any, structure: Iterable[str], public: PublicRecords
+    estimator: Any, structure: dict[str, Any], public: PublicRecords
 ) -> list[str]:
     """Return the steps that other targets of the table would change."""
     if public.whole[1] is None or not public.is_resampled:
         return []
     rng = np.random.default_rng(0)
-    rows = rng.permutation(n_rows(public.whole[0]))[:_MOST_PERMUTED]
-    X, y = (take_rows(part, rows) for part in public.whole)
+    X, y = _some_rows(public, rng)
     steps = _steps(estimator)
     own = _watch(estimator, steps, public, (X, y))
     found: list[str] = []
