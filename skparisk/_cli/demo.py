@@ -1,66 +1,18 @@
-"""``skparisk demo``: a private ridge regression of real census records."""
+"""``skparisk demo``: from files of census records to a filed report."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from skparisk._checks import check_n_jobs
 from skparisk._cli._parser import Commands, checked
-from skparisk.core.checks import check_at_least, check_epsilon, check_probability
+from skparisk.core.checks import check_at_least
 
-# Defaults of the table.
-EPSILONS, GAMMAS, N_PAIRS = (0.05, 0.5), (0.05, 0.01), 2_000
-
-
-def run(options: argparse.Namespace) -> int:
-    """Write the files and the report, or print the table."""
-    from skparisk import _demo
-
-    if options.compare:
-        return compare(options)
-    names = ("epsilon", "gamma", "n_pairs", "n_jobs")
-    given = [name for name in names if getattr(options, name) is not None]
-    if given:
-        raise ValueError(f"--{given[0].replace('_', '-')} needs --compare.")
-    try:
-        options.output.mkdir()
-    except OSError as error:
-        raise ValueError(
-            f"output must be a new folder inside an existing, writable one, got "
-            f"'{options.output}': {error.strerror}."
-        ) from None
-    for line in _demo.from_files_to_report(options.output, options.seed):
-        print(line)
-    return 0
-
-
-def compare(options: argparse.Namespace) -> int:
-    """Sample once, train each model at each target, and print a table."""
-    from skparisk import _demo
-    from skparisk.queries import RidgeQuery
-    from skparisk.sensitivity import SensitivitySampler
-
-    epsilons, gammas = options.epsilon or EPSILONS, options.gamma or GAMMAS
-    split = _demo.split_census(options.seed)
-    sampler = SensitivitySampler(
-        RidgeQuery(_demo.ALPHA),
-        epsilon=epsilons[0],
-        gamma=gammas[0],
-        failure_prob=_demo.FAILURE_PROB,
-        noise_shape="isotropic",  # so that sensitivities are in dollars
-        n_records=_demo.N_TRAIN,
-        n_pairs=options.n_pairs or N_PAIRS,
-        n_jobs=options.n_jobs,
-        random_state=options.seed,
-        verbose=1,
-    ).fit(split.X_public, split.y_public)
-    print(_demo.describe(split, options.seed), flush=True)
-    rows = list(_demo.table_rows(split, sampler, epsilons, gammas))
-    print(f"\n{_demo.format_table(_demo.HEADER, rows)}\n\n{_demo.explain()}")
-    print(f"\n{_demo.format_certificate(sampler.certificate_)}")
-    return 0
+N_PUBLIC, N_PRIVATE = 100, 15_000
+TARGET = "log_weekly_income"
 
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
@@ -71,8 +23,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         description="Write US Census records to two files, one of public and one of "
         "private people. Fit a private ridge regression to both. Print its error, "
         "beside a model without privacy and one of the public people alone. Write the "
-        "report that a data steward files. With --compare, print a table of privacy "
-        "levels, risks and calibrations of the noise instead.",
+        "report that a data steward files.",
     )
     parser.add_argument(
         "--output",
@@ -86,46 +37,64 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         type=checked(int, lambda value: check_at_least(value, "seed", 0)),
         default=0,
         metavar="S",
-        help="seeds the choice of public and private people and, with --compare, the "
-        "sampled pairs; never the noise (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--compare", action="store_true", help="print a table, and write no file"
-    )
-    table = parser.add_argument_group("options of --compare")
-    table.add_argument(
-        "--epsilon",
-        nargs="+",
-        type=checked(float, check_epsilon),
-        metavar="E",
-        help=f"privacy levels, each in (0, inf] (default: {words(EPSILONS)})",
-    )
-    table.add_argument(
-        "--gamma",
-        nargs="+",
-        type=checked(float, lambda value: check_probability(value, "gamma")),
-        metavar="G",
-        help="risks, each in (0, 1): the probability that the privacy loss exceeds "
-        f"the privacy level (default: {words(GAMMAS)})",
-    )
-    table.add_argument(
-        "--n-pairs",
-        type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
-        metavar="M",
-        help="pairs of neighboring databases to sample, at least 1/G - 1 (default: "
-        f"{N_PAIRS})",
-    )
-    table.add_argument(
-        "--n-jobs",
-        type=checked(int, check_n_jobs),
-        metavar="N",
-        help="workers for sampling, -1 for all processors; does not affect the sampled "
-        "pairs (default: 1)",
+        help="seeds the choice of public and private people, never the noise (default: "
+        "%(default)s)",
     )
     parser.set_defaults(run=run)
     return [parser]
 
 
-def words(values: Iterable[object]) -> str:
-    """Return values as one string."""
-    return " ".join(map(str, values))
+def run(options: argparse.Namespace) -> int:
+    """Write public and private people to files, fit, and report."""
+    import numpy as np
+    from sklearn.linear_model import Ridge
+
+    from skparisk._text import guesses_text
+    from skparisk.datasets import load_census
+    from skparisk.linear_model import PrivateRidge
+    from skparisk.report import Report
+
+    folder = options.output
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise ValueError(
+            f"output must be a new folder inside an existing, writable one, got "
+            f"'{folder}': {error.strerror}."
+        ) from None
+    census = load_census()
+    people = np.column_stack([census.data, np.log(census.target)])
+    people = np.random.default_rng(options.seed).permutation(people)
+    public, private, test = np.split(people, [N_PUBLIC, N_PUBLIC + N_PRIVATE])
+    header = ",".join([*census.feature_names, TARGET])
+
+    def through_file(name: str, part: Any) -> tuple[Any, Any]:
+        """Return the features and targets that a file of these people holds."""
+        file = folder / f"{name}.csv"
+        np.savetxt(file, part, "%.8g", ",", header=header, comments="")
+        rows = np.loadtxt(file, delimiter=",", skiprows=1)
+        return rows[:, :-1], rows[:, -1]
+
+    X_public, y_public = through_file("public", public)
+    X, y = through_file("private", private)
+    model = PrivateRidge(epsilon=1.0, gamma=0.05)
+    model.fit(X, y, X_reference=X_public, y_reference=y_public)
+    page = folder / "report.html"
+    Report(model, data_set="US Census 2000, incomes").save(page)
+
+    print(f"Typical error of the predicted incomes of {len(test):,} other people:")
+    for name, other in (
+        (f"without privacy, from {N_PRIVATE:,} private people", Ridge().fit(X, y)),
+        (f"from {N_PUBLIC} public people alone", Ridge().fit(X_public, y_public)),
+        ("private, epsilon = 1 and gamma = 0.05, from both", model),
+    ):
+        off = np.abs(other.predict(test[:, :-1]) - test[:, -1])
+        print(f"{np.expm1(np.median(off)):6.1%}  {name}")
+    guesses = guesses_text(model.certificate_.advantage.mean)
+    gain = (
+        "An attacker who knows everything except whether you are in the private file "
+        f"guesses right at most {guesses} times in 100 instead of 50, on average over "
+        "people."
+    )
+    print(textwrap.fill(gain, 80), f"Open {page}", sep="\n")
+    return 0
