@@ -568,7 +568,7 @@ def test_costs_and_attacks_are_in_the_report(folder, capsys):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("skparisk.tables._private", "import_module"),  # which it imports
+        ("skparisk.tables", "import_module"),  # which it imports
         ("skparisk.core.release", "hide_values"),  # which calls what it is given
         ("skparisk._cli.filing", "Path"),
         ("skparisk.no_module", "Class"),

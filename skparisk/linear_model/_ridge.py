@@ -28,7 +28,7 @@ from skparisk.linear_model._penalty import AskedPenalty, is_given
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.moments import PrivateMoments
 from skparisk.moments._noise import MatrixNoise
-from skparisk.moments._units import Units
+from skparisk.moments._sums import Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import solved_ridge_bounds

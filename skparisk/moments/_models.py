@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.special import softmax
 from sklearn.base import (
     BaseEstimator,
+    ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
@@ -22,10 +24,10 @@ from skparisk.moments._sums import (
     Columns,
     Floats,
     ReleasedSums,
+    Units,
     damped_inverse,
     positive_part,
 )
-from skparisk.moments._units import Units
 
 # A constant against a usual feature, which is near the best on the stand-ins of the
 # noise; a penalty of the size of the noise is as well.
@@ -41,13 +43,7 @@ class FromMoments(BaseEstimator):
     _units: Units
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:
-        """Raise: a fit would take records, and release what it finds without noise.
-
-        Parameters
-        ----------
-        X, y : ignored
-            For the interface of scikit-learn.
-        """
+        """Raise IncompatibleError: a fit to records would release without noise."""
         raise IncompatibleError(
             f"{type(self).__name__} is computed from released sums and cannot be "
             "fitted to records: make it from a PrivateMoments, as with moments.ridge()."
@@ -60,13 +56,14 @@ class FromMoments(BaseEstimator):
             "copy.deepcopy, or freeze it with sklearn.frozen.FrozenEstimator."
         )
 
-    def know(self, certificate: Certificate, names: Any, units: Units) -> None:
-        """Set what is known of the release and of the features."""
-        self.certificate_ = certificate
-        self.n_features_in_ = len(units.center)
-        self._units = units
-        if names is not None:
-            self.feature_names_in_ = names
+    def of(self, moments: Any, columns: Columns) -> Self:
+        """Take over the claim, and the names and units of the features."""
+        self.certificate_ = moments.certificate_
+        self.n_features_in_ = len(columns)
+        self._units = moments._units.of(columns)
+        if hasattr(moments, "feature_names_in_"):
+            self.feature_names_in_ = moments.feature_names_in_[columns]
+        return self
 
     def _check(self, X: Any) -> Floats:
         """Return records that are moved to where those that were summed are."""
@@ -189,36 +186,69 @@ class MomentsPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromMoments)
     mean_: Floats
 
     def transform(self, X: Any) -> Floats:
-        """Return coordinates along the components.
+        """Return the coordinates of records along the components.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n_rows, n_components)
+        Of shape (n_rows, n_components), for `X` of shape (n_rows, n_features).
         """
         return np.asarray((self._check(X) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return the records that coordinates stand for.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_components)
-            Coordinates.
-
-        Returns
-        -------
-        records : ndarray of shape (n_rows, n_features)
-        """
+        """Return the records with given coordinates: the inverse of `transform`."""
         return np.asarray(np.asarray(X) @ self.components_ + self.mean_)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+
+class MomentsLDA(ClassifierMixin, FromMoments):
+    """Linear discriminants from released sums; made by :meth:`PrivateMoments.lda`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of the targets.
+
+    priors_ : ndarray of shape (n_classes,)
+        Shares of the classes.
+
+    means_ : ndarray of shape (n_classes, n_features)
+        Mean of each feature in each class, within the bounds.
+
+    coef_ : ndarray of shape (n_classes, n_features)
+        Coefficients of the score of each class.
+
+    intercept_ : ndarray of shape (n_classes,)
+        Intercept of each score.
+
+    certificate_, n_features_in_, feature_names_in_ : objects
+        The claim of the release, and the features: :ref:`private-attributes`.
+    """
+
+    classes_: NDArray[Any]
+    priors_: Floats
+    means_: Floats
+    coef_: Floats
+    intercept_: Floats
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the score of each class, or of two classes that of the second.
+
+        Of shape (n_rows, n_classes) or (n_rows,), for `X` with a row for each record.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, of shape (n_rows, n_classes)."""
+        return np.asarray(softmax(self._scores(X), axis=1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, of shape (n_rows,)."""
+        return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
+
+    def _scores(self, X: Any) -> Floats:
+        return np.asarray(self._check(X) @ self.coef_.T + self.intercept_)
 
 
 def fit_ridge(
@@ -328,4 +358,38 @@ def fit_pca(
     total = values.sum()
     shares = np.divide(values[order], total, out=np.zeros(k), where=total > 0)
     model.explained_variance_ratio_ = shares
+    return model
+
+
+def fit_lda(
+    sums: ReleasedSums,
+    classes: NDArray[Any],
+    features: Columns,
+    targets: Columns,
+    units: Units,
+) -> MomentsLDA:
+    """Return discriminants with a covariance that all classes share.
+
+    Targets are 1 or 0 for each class; a single one is 1 for the second of two.
+    """
+    n, rows = sums.n_records, np.concatenate([[0], features + 1])
+    # Sums of a constant and of features, times what tells each class.
+    totals = sums.matrix[rows, 0]
+    center, scale = sums.center[targets], sums.scale[targets]
+    told = sums.matrix[np.ix_(rows, targets + 1)]
+    told = totals[:, None] * center + told * scale
+    if len(targets) == 1:
+        told = np.column_stack([totals - told[:, 0], told[:, 0]])
+    counts = told[0].clip(min=1.0)
+    means = (told[1:] / counts).T.clip(-units.limit, units.limit)
+    products = sums.matrix[np.ix_(features + 1, features + 1)]
+    about = products - (means.T * counts) @ means
+    coef = n * means @ damped_inverse(about, sums.noise_size(features))
+    model = MomentsLDA()
+    model.classes_, model.priors_ = classes, counts / counts.sum()
+    intercept = np.log(model.priors_) - 0.5 * np.sum(coef * means, axis=1)
+    # Back to the units of the data.
+    model.means_ = sums.center[features] + sums.scale[features] * means
+    model.coef_ = coef / sums.scale[features]
+    model.intercept_ = intercept - model.coef_ @ sums.center[features]
     return model

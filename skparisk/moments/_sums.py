@@ -1,14 +1,22 @@
-"""What can be computed from released sums, with what the noise does to it."""
+"""Sums: their public units, and the effect of the noise on models of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries._moments import output_columns
+from skparisk.core.calibrate import Terms
+from skparisk.core.checks import IncompatibleError, check_positive
+from skparisk.queries import MomentsQuery
+from skparisk.queries._moments import output_columns, shorten
+from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import RecordPool
+from skparisk.sensitivity import SensitivitySampler
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -19,6 +27,8 @@ _N_DRAWS = 64
 _TINY = 2.0**-40
 # Standard deviations of the noise that a variance is seen above.
 _SEEN = 3.0
+# One row in so many gives units, and is in no pair.
+_ROWS_PER_UNIT_ROW = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,3 +137,152 @@ def damped_inverse(matrix: Floats, penalty: float) -> Floats:
     damped, shares = values + penalty, np.zeros_like(values)
     np.divide(1.0, damped, out=shares, where=damped > _TINY * damped.max())
     return np.asarray((vectors * shares) @ vectors.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Where columns are measured from, in what, and how far records may be."""
+
+    center: Floats
+    scale: Floats
+    limit: float = 32.0
+    radius: float | None = None
+
+    def query(self, n_records: int, n_targets: int) -> MomentsQuery:
+        """Return the sums in these units."""
+        return MomentsQuery(
+            self.center.tolist(),
+            self.scale.tolist(),
+            n_records,
+            n_targets,
+            self.limit,
+            self.radius,
+        )
+
+    def of(self, columns: Columns) -> Units:
+        """Return the units of some features."""
+        return replace(self, center=self.center[columns], scale=self.scale[columns])
+
+    @property
+    def box(self) -> Units:
+        """Where single columns may be, targets as well: that has no radius."""
+        return replace(self, radius=None)
+
+    def move(self, X: Floats) -> Floats:
+        """Return features that are moved as those of records that are summed."""
+        with np.errstate(over="ignore"):
+            z = ((X - self.center) / self.scale).clip(-self.limit, self.limit)
+        z = z if self.radius is None else shorten(z, self.radius)
+        return np.asarray(self.center + self.scale * z)
+
+
+def declared_units(
+    bounds: Any,
+    y_bounds: Any,
+    reference: Reference | None,
+    widths: tuple[int, int],
+    reach: Any,
+) -> Units | None:
+    """Return units in which declared bounds are [-1, 1]; None without any."""
+    if check_positive(reach, "reach") > 1:
+        raise ValueError(f"reach must be at most 1, got {reach!r}.")
+    names = ("bounds", "y_bounds")
+    boxes: list[Any] = [bounds, y_bounds]
+    if bounds is None:
+        if y_bounds is not None:
+            raise ValueError(
+                f"y_bounds must be None without bounds, got {y_bounds!r}: give both."
+            )
+        domain = None if reference is None else reference.domain
+        if domain is not None:
+            boxes = [domain.box, domain.target_box]
+        if boxes[0] is None or (widths[1] and boxes[1] is None):
+            if reach < 1:
+                raise ValueError(f"reach must be 1.0 without bounds, got {reach!r}.")
+            return None
+        boxes = [None if box is None else box.T for box in boxes]
+    elif widths[1] and y_bounds is None:
+        raise ValueError("y_bounds must be given with bounds, for the targets.")
+    ends = [
+        _check_bounds(box, name, width)
+        for box, name, width in zip(boxes, names, widths, strict=True)
+        if width
+    ]
+    low, high = np.concatenate(ends).T
+    radius = reach * math.sqrt(widths[0]) if reach < 1 else None
+    return Units(low / 2 + high / 2, high / 2 - low / 2, 1.0, radius)
+
+
+def units_of_rows(pool: RecordPool, widths: tuple[int, int]) -> Units:
+    """Return means and standard deviations of public rows."""
+    parts = [pool.X, *([pool.y] if widths[1] else [])]
+    columns = [np.asarray(part, np.float64).reshape(pool.n_rows, -1) for part in parts]
+    found = tuple(part.shape[1] for part in columns)
+    if found != widths[: len(found)]:
+        raise IncompatibleError(
+            f"The reference has {found} columns of features and targets, but the "
+            f"data have {widths[: len(found)]}: the numbers must be equal."
+        )
+    rows = np.concatenate(columns, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = rows.std(axis=0)
+    if not np.isfinite(scale).all():
+        raise ValueError(
+            "X_reference and y_reference must have numbers whose squares are finite, "
+            "up to about 1e150: give all in other units."
+        )
+    # A column that does not vary there may do so elsewhere.
+    scale[scale <= 2.0**-30 * np.abs(rows).max(axis=0)] = 1.0
+    return Units(rows.mean(axis=0), scale)
+
+
+def pair_rows(
+    table: TableReference,
+    sampler: SensitivitySampler,
+    n_outputs: int,
+    *,
+    with_units: bool,
+) -> tuple[RecordPool, TableReference]:
+    """Return rows for units, and a table each row of which is used in one pair.
+
+    All of both where the rows are too few for the risk, or for the shape of the noise
+    to be learned from as many pairs as there are outputs. The sampler is given the
+    number of pairs there are.
+    """
+    table = table._part()
+    n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
+    asked: Terms = sampler._terms
+    n_pairs = min(asked.n_pairs, (table.n_rows - n_apart) // 2)
+    try:
+        terms = sampler._agree(n_pairs)
+    except ValueError:  # too few, also to learn a shape from
+        return table.pool, table
+    if asked.n_shape_pairs and terms.n_shape_pairs < n_outputs:
+        return table.pool, table
+    # The same for each seed, as units are used with the pairs of any.
+    rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)
+    paired = table._with(RecordPool(*table.pool.take(rows[n_apart:])))
+    paired._sketch = table.sketch  # of all rows, by which to know them again
+    paired.sampling = "used-once"
+    sampler.set_params(n_pairs=n_pairs)
+    sampler._terms = terms
+    return RecordPool(*table.pool.take(rows[:n_apart])), paired
+
+
+def _check_bounds(bounds: Any, name: str, width: int) -> Floats:
+    """Return lowest and highest value of each column."""
+    try:
+        ends = np.asarray(bounds, dtype=np.float64)
+    except (TypeError, ValueError):
+        ends = np.empty(0)
+    if ends.shape == (2,):
+        ends = np.tile(ends, (width, 1))
+    with np.errstate(over="ignore"):
+        right = ends.shape == (width, 2) and np.isfinite(ends).all()
+        if not right or not (ends[:, 0] < ends[:, 1]).all():
+            raise ValueError(
+                f"{name} must be a pair (lowest, highest) of finite numbers, or one "
+                f"for each of the {width} columns, with lowest < highest; got "
+                f"{bounds!r}."
+            )
+    return ends

@@ -1,7 +1,4 @@
-"""PrivateTable: one release of what a data steward first asks of a data frame.
-
-Nearly half of it is docstrings: what may be asked.
-"""
+"""Counts, means and quantiles of a data frame: a data steward's first questions."""
 
 from __future__ import annotations
 
@@ -49,6 +46,8 @@ from skparisk.reference._columns import Categories, Column, Interval
 from skparisk.reference._parted import Parted
 from skparisk.reference._synthesis import nearest_counts
 
+__all__ = ["PrivateTable"]
+
 Group: TypeAlias = tuple[str, ...]
 
 _MOST_OUTPUTS = 2**20
@@ -67,11 +66,11 @@ def find_query(
     given = {} if means is None else means
     if not isinstance(given, Mapping):
         raise ValueError(f"means must map columns to {_HOW}; got {means!r}.")
-    wanted = [] if counts is None else as_groups(counts, "counts")
+    wanted = [] if counts is None else check_groups(counts, "counts")
     for group in wanted:
         asked.setdefault(frozenset(group), (group, []))
     for value, by in given.items():
-        for group in as_groups(by, f"means[{value!r}]"):
+        for group in check_groups(by, f"means[{value!r}]"):
             values = asked.setdefault(frozenset(group), (group, []))[1]
             if value in values:
                 raise ValueError(f"means[{value!r}] must not have {group} twice.")
@@ -98,7 +97,7 @@ def find_query(
     return CellsQuery(tuple(questions))
 
 
-def as_groups(given: Any, name: str) -> list[Group]:
+def check_groups(given: Any, name: str) -> list[Group]:
     """Return groups of columns, each a tuple of names."""
     listed = given if isinstance(given, list) else [given]
     return [check_group(group, name) for group in listed]
@@ -226,13 +225,6 @@ def deviations(confidence: float) -> float:
     return max(laplace, float(norm.ppf((1 + confidence) / 2)))
 
 
-def as_counts(noisy: Floats, total: int | None) -> Floats:
-    """Return the nearest counts that are not negative, and add up to a known total."""
-    if total is None:
-        return np.asarray(noisy.clip(min=0.0))
-    return nearest_counts(noisy, total)
-
-
 def means(
     sums: Floats, present: Floats, variance: float, n_noises: int, quantile: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
@@ -303,32 +295,29 @@ class _Marginal(NamedTuple):
 class PrivateTable(BaseEstimator):
     """Counts, means and quantiles of a data frame, by groups, in one release.
 
-    Everything is computed from counts, and sums of clipped numbers, over the cells that
-    declared categories and bins make: epsilon-differentially private for any data.
-    Cells do not depend on the data: those that are empty are there as well.
+    Everything is computed from counts, and sums of clipped numbers, over cells of
+    declared categories and bins. Cells do not depend on the data: there are empty ones.
 
     Parameters
     ----------
     schema : SchemaReference or mapping of str to column
-        What each column may hold, as :class:`~skparisk.SchemaReference` takes it: a
-        range ``(low, high)``, a list of categories, and so on. Public.
+        The public range ``(low, high)``, list of categories, and so on, of each column,
+        as :class:`~skparisk.SchemaReference` takes it.
 
     counts : str, tuple of str, or list of these, default=None
-        Columns whose cells are counted: a name, a tuple of several for a cross table,
-        ``()`` for all records; or a list of these.
+        Groups whose cells are counted: a column, a tuple of columns for their cross
+        table, ``()`` for all records; or a list of these.
 
     means : mapping of str to the same, default=None
-        For columns of numbers: by what their means are asked, ``()`` for the mean of
-        all records. They are clipped to their declared ranges.
+        Columns of numbers to the groups by which their means are asked.
 
     bins : int or mapping of str to int or sequence of float, default=10
-        For columns of numbers that are counted, or grouped by: how many bins of equal
-        width, >= 1; or increasing edges. The first and the last bin have what is
-        outside as well.
+        For columns of numbers that are counted, or grouped by: bins of equal width,
+        >= 1; or increasing edges. The outer bins have all numbers beyond them.
 
     shares : mapping of str or tuple of str to float, default=None
-        The share of epsilon, > 0, that each group of `counts` and `means` gets; they
-        need not add up to anything. None: all released numbers have the same noise.
+        The part of epsilon, > 0, of each group of `counts` and `means`, over the sum of
+        all. None: all released numbers have the same noise.
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How neighboring data differ: "replace-one" takes the number of records as
@@ -338,8 +327,7 @@ class PrivateTable(BaseEstimator):
         Privacy level of all together, in (0, inf].
 
     noise_random_state : int, RandomState, Generator or None, default=None
-        None: noise comes from the operating system's cryptographic source. Anything
-        else is for tests, and warns: nothing is then private.
+        Seeds the noise, for tests: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -364,17 +352,17 @@ class PrivateTable(BaseEstimator):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-tables`). With exact Laplace noise on exact sums at their
-    proven sensitivity the release is epsilon-differentially private. A value that is no
-    declared category is counted as "(other)", one that is missing, or no number where
-    there should be one, as "(missing)", and numbers are clipped to their ranges; none
-    of this is said. Text that is a number is read as one, so read files as text
-    (``pandas.read_csv(path, dtype=str)``): else the type of a column, and with it each
-    of its cells, may follow from one record. Protected are rows: each person must have
-    one.
+    **Guarantee** (:ref:`thm-tables`). Exact Laplace noise on exact sums at their proven
+    sensitivity: epsilon-differential privacy of rows, so each person must have one.
 
-    Counts and means are unbiased but for clipping, and may be below 0; what follows
-    from several groups agrees within the noise only.
+    A value that is no declared category counts as "(other)"; one that is missing, or no
+    number in a column of numbers, as "(missing)". Numbers are clipped to their ranges,
+    silently. Text that is a number is read as one. So read files as text
+    (``pandas.read_csv(path, dtype=str)``): else one record may decide the type of a
+    column, and with it each of its cells.
+
+    Counts and means are unbiased but for clipping, and may be below 0. Answers from
+    different groups agree within the noise only.
 
     Examples
     --------
@@ -420,8 +408,7 @@ class PrivateTable(BaseEstimator):
         Parameters
         ----------
         X : data frame of pandas, polars or Dask
-            Private records, one a row. Columns that are not asked about are not looked
-            at, and none is changed.
+            Private records, one a row. Columns that are not asked about are not read.
 
         y : ignored
             For the interface of scikit-learn.
@@ -501,27 +488,26 @@ class PrivateTable(BaseEstimator):
     def count(
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
     ) -> Any:
-        """Return how many records are in each cell, for nothing more.
+        """Return how many records are in each cell.
 
         Parameters
         ----------
         by : str or tuple of str, default=()
-            Columns whose cells to count: a group that was asked for, or a part of one.
-            (): all records.
+            A group that was asked for, or a part of one. (): all records.
 
         confidence : float, default=0.95
             With what probability each interval has the true count, in (0, 1).
 
         consistent : bool, default=False
-            Whether counts are moved to the nearest that are not negative, and that add
-            up to the number of records if this is public. They are then no longer
-            unbiased; `std_error` and intervals are those of the plain ones.
+            Whether to return the nearest counts that are >= 0 and add up to the number
+            of records, if that is public. These are biased; "std_error" and intervals
+            are of the plain ones.
 
         Returns
         -------
         counts : pandas.DataFrame
-            With a row for each cell, "count", "std_error" of the noise, and the ends
-            "low" and "high" of intervals.
+            A row for each cell: "count", "std_error" of the noise, and the ends "low"
+            and "high" of intervals.
 
         Raises
         ------
@@ -537,17 +523,23 @@ class PrivateTable(BaseEstimator):
             return _frame((), (), {"count": n, "std_error": error, "low": n, "high": n})
         found = self._marginal(group, None)
         counts, error = found.sums[0], math.sqrt(found.variance)
-        most = math.inf if self.n_records_ is None else float(self.n_records_)
+        low, high = counts - width * error, counts + width * error
+        total = self.n_records_
+        most = math.inf if total is None else float(total)
+        if consistent:
+            counts = (
+                counts.clip(0.0) if total is None else nearest_counts(counts, total)
+            )
         columns = {
-            "count": as_counts(counts, self.n_records_) if consistent else counts,
+            "count": counts,
             "std_error": np.full(counts.shape, error),
-            "low": (counts - width * error).clip(0.0, most),
-            "high": (counts + width * error).clip(0.0, most),
+            "low": low.clip(0.0, most),
+            "high": high.clip(0.0, most),
         }
         return _frame(group, _labels(found.question, group), columns)
 
     def mean(self, value: str, by: Any = (), *, confidence: float = 0.95) -> Any:
-        """Return the mean of a column in each cell, for nothing more.
+        """Return the mean of a column in each cell.
 
         Of numbers that are not missing, clipped to their declared range.
 
@@ -560,14 +552,13 @@ class PrivateTable(BaseEstimator):
             A group that was asked for with it, or a part of one.
 
         confidence : float, default=0.95
-            With what probability each interval has the true mean, in (0, 1), nearly.
+            As of `count`; nearly.
 
         Returns
         -------
         means : pandas.DataFrame
-            With a row for each cell, "mean", "std_error" of the noise, and the ends
-            "low" and "high" of intervals. NaN, and all of the range, where the noise
-            hides whether there is any record.
+            As of `count`, with "mean". NaN, and the whole range, where the noise hides
+            whether there is any record.
 
         Raises
         ------
@@ -599,9 +590,7 @@ class PrivateTable(BaseEstimator):
         return _frame(group, _labels(question, group), columns)
 
     def quantile(self, value: str, q: Any = 0.5, *, confidence: float = 0.95) -> Any:
-        """Return quantiles of a column of numbers from its histogram, for nothing more.
-
-        Numbers are taken to be uniform in each bin.
+        """Return quantiles of a column of numbers, taken to be uniform in each bin.
 
         Parameters
         ----------
@@ -612,13 +601,13 @@ class PrivateTable(BaseEstimator):
             Shares of the numbers that are below, in [0, 1].
 
         confidence : float, default=0.95
-            With what probability each interval has the true quantile, in (0, 1).
+            As of `count`.
 
         Returns
         -------
         quantiles : pandas.DataFrame
-            With a row for each of `q`, "quantile", and the ends "low" and "high" of
-            intervals, which are edges of bins. NaN where the noise hides all numbers.
+            A row for each of `q`: "quantile", and edges of bins, "low" and "high", as
+            ends of intervals. NaN where the noise hides all numbers.
 
         Raises
         ------
