@@ -14,8 +14,8 @@ from skparisk.core.claim import Leak
 from skparisk.cost import CompensationModel
 from skparisk.mechanisms import ExponentialMechanism, GaussianMechanism
 from skparisk.report import Report
-from skparisk.report._sections import INSIDE
 
+INSIDE = "inside the environment only: it was computed from private data without noise"
 COST = CompensationModel(5500.0, n_people=100)
 AUDIT = ClaimAudit(
     "PrivateRidge",

@@ -1,7 +1,4 @@
-"""The report of a certificate or a ledger, and the file that it is kept in.
-
-Nearly half of it is docstrings: what a report has, and who says it.
-"""
+"""The report of a certificate or a ledger, and the files that it is written to."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from importlib.resources import files
@@ -23,11 +21,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skparisk import _words as words
 from skparisk._checks import check_flag
 from skparisk._filed import FiledCertificate
-from skparisk._text import printable, strict
+from skparisk._text import guesses_text, printable, strict
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
 from skparisk.core.claim import Claim, as_certificate
@@ -38,7 +37,8 @@ from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
 from skparisk.report._policy import Check, Policy
-from skparisk.report._sections import Section, sections_of
+
+Floats = NDArray[np.float64]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -58,12 +58,6 @@ def json_schema() -> Any:
     return json.loads(text)
 
 
-def check_document(document: Any) -> None:
-    """Raise ValueError unless a document has the shape of a report."""
-    for error in _errors(document, json_schema(), "the report"):
-        raise ValueError(f"this is not a report of skparisk: {error}.")
-
-
 def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
     """Yield what is wrong, by the words of JSON Schema that the file uses."""
     if "const" in schema or "enum" in schema:
@@ -79,7 +73,15 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
         if not re.search(schema.get("pattern", ""), value):
             yield f"{where} must match {schema['pattern']}, got {value!r}"
     elif isinstance(value, dict):
-        yield from _errors_of_object(value, schema, where)
+        known = schema.get("properties", {})
+        others = schema.get("additionalProperties", True)
+        missing = [name for name in schema.get("required", ()) if name not in value]
+        unknown = [name for name in value if name not in known and others is False]
+        if missing or unknown:
+            yield f"{where} lacks {missing}, and has the unknown {unknown}"
+        for name, part in value.items():
+            if name in known or isinstance(others, dict):
+                yield from _errors(part, known.get(name, others), f"{where}, {name!r}")
     elif isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", 2**62):
             yield f"{where} must have {schema['minItems']} entries, got {len(value)}"
@@ -91,20 +93,304 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where} is out of range, got {value!r}"
 
 
-def _errors_of_object(
-    value: Mapping[str, Any], schema: Mapping[str, Any], where: str
-) -> Iterator[str]:
-    known = schema.get("properties", {})
-    others = schema.get("additionalProperties", True)
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    unknown = [name for name in value if name not in known] if others is False else []
-    if missing or unknown:
-        yield f"{where} lacks {missing}, and has the unknown {unknown}"
-    for name, part in value.items():
-        if name in known:
-            yield from _errors(part, known[name], f"{where}, {name!r}")
-        elif isinstance(others, dict):
-            yield from _errors(part, others, f"{where}, {name!r}")
+_WIDTH = 340
+# Of a curve: each of them holds by itself, so that fewer say less, and nothing wrong.
+_MOST_POINTS = 60
+
+
+def gain_picture(claim: Claim) -> str:
+    """Draw how often an attacker guesses right; nothing without a guarantee."""
+    if claim.void:
+        return ""
+    gain = claim.advantage
+    bars = [("guessing blindly", 50.0, "quiet")]
+    bars.append(("on average, at most", float(guesses_text(gain.mean)), "bar"))
+    if gain.risk and gain.quantile < 1:
+        most = float(guesses_text(gain.quantile))
+        bars.append(("all but the risk, at most", most, "bar"))
+    parts = []
+    for place, (name, value, kind) in enumerate(bars):
+        top = 8 + 34 * place
+        parts.append(
+            f"<text x='0' y='{top + 8}'>{name}: {value:g} in 100</text>"
+            f"<rect class='track' x='0' y='{top + 13}' width='{_WIDTH}' height='9'/>"
+            f"<rect class='{kind}' x='0' y='{top + 13}' height='9' "
+            f"width='{_WIDTH * value / 100:.1f}'/>"
+        )
+    said = "; ".join(f"{name} {value:g} of 100" for name, value, _ in bars)
+    return _svg("Right guesses of an attacker", said, 34 * len(bars) + 8, parts)
+
+
+def risk_picture(claim: Claim) -> str:
+    """Draw the risks that are certified for other levels, if there are any."""
+    if claim.void:
+        return ""
+    levels, risks = claim.points()
+    kept = np.isfinite(levels) & (levels > 0) & (risks > 0)
+    order = np.argsort(levels[kept], kind="stable")
+    levels = levels[kept][order]
+    risks = np.minimum.accumulate(risks[kept][order])
+    if len(levels) < 3 or levels.max() <= levels.min() or risks.max() <= risks.min():
+        return ""
+    chosen = np.unique(np.linspace(0, len(levels) - 1, _MOST_POINTS).astype(int))
+    levels, risks = levels[chosen], risks[chosen]
+    left, right, top, bottom = 44, _WIDTH - 10, 22, 190
+    x = _places(levels, left, right)
+    y = _places(risks, bottom, top)
+    steps = f"M{x[0]:.1f} {y[0]:.1f}" + "".join(
+        f"H{across:.1f}V{up:.1f}" for across, up in zip(x[1:], y[1:], strict=True)
+    )
+    parts = [
+        f"<path class='axis' d='M{left} {top}V{bottom}H{right}'/>",
+        f"<path class='line' d='{steps}'/>",
+        "<text x='0' y='12'>risk</text>",
+        f"<text x='0' y='{top + 8}'>{risks.max():.2g}</text>",
+        f"<text x='0' y='{bottom}'>{risks.min():.2g}</text>",
+        f"<text x='{left}' y='{bottom + 16}'>{levels.min():.2g}</text>",
+        f"<text x='{right}' y='{bottom + 16}' text-anchor='end'>{levels.max():.3g}"
+        "</text>",
+        f"<text x='{(left + right) / 2}' y='{bottom + 16}' text-anchor='middle'>"
+        "epsilon</text>",
+    ]
+    said = (
+        f"From a risk of {ceil_text(float(risks[0]), 3)} at epsilon {levels[0]:.3g} to "
+        f"{ceil_text(float(risks[-1]), 3)} at {levels[-1]:.3g}, both on log scales."
+    )
+    return _svg("Certified risk at other privacy levels", said, bottom + 24, parts)
+
+
+def _places(values: Floats, first: float, last: float) -> Floats:
+    """Return where values are between two ends, on a log scale."""
+    logs = np.log(values)
+    shares = (logs - logs.min()) / (logs.max() - logs.min())
+    return first + (last - first) * shares
+
+
+def _svg(title: str, said: str, height: float, parts: list[str]) -> str:
+    return (
+        f"<figure><svg viewBox='0 0 {_WIDTH} {math.ceil(height)}' role='img' "
+        f"aria-label='{html.escape(title)}. {html.escape(said)}'>{''.join(parts)}</svg>"
+        f"<figcaption>{html.escape(title)}</figcaption></figure>"
+    )
+
+
+Rows = tuple[tuple[str, str], ...]
+
+INSIDE = "inside the environment only: it was computed from private data without noise"
+_NOT_GIVEN = "not declared"
+_BLANK = "................................"
+# What no guarantee of this kind is about.
+_NEVER_PROTECTED = (
+    "What is true of the population, and can be learned without any one record.",
+    "A person with several records, or people who are known to belong together, to the "
+    "same degree: the claim is about one record, unless it says otherwise.",
+)
+_BEYOND_RISK = (
+    "People in the pairs that the risk leaves out, who tend to be those with the most "
+    "unusual records."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, and what is under it."""
+
+    title: str
+    texts: tuple[str, ...] = ()
+    rows: Rows = ()
+    items: tuple[str, ...] = ()
+    # A table of several columns: the first row is its head.
+    table: tuple[tuple[str, ...], ...] = ()
+    pictures: tuple[str, ...] = ()
+    # Whether the texts are a warning.
+    alarm: bool = False
+
+
+def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...]:
+    """Return the sections of the document of a report, which is about a claim."""
+    declared = document["declared"]
+    neighbors = words.NEIGHBORS.get(claim.relation or "", "not stated")
+    return (
+        _identity(document),
+        Section(
+            "Product and intended use",
+            rows=_declared(declared, "product", "use", "not_for"),
+        ),
+        Section(
+            "The claim",
+            (claim.guarantee,),
+            tuple(words.level_rows(claim)),
+            alarm=not claim.private,
+        ),
+        Section(
+            "Unit of protection",
+            rows=(("protected", _unit(claim)), ("neighboring databases", neighbors)),
+        ),
+        Section("How it was computed", rows=tuple(words.how_rows(claim))),
+        Section(
+            "Taken on trust",
+            () if _trusted(claim) else ("Nothing but the software itself.",),
+            items=_trusted(claim),
+        ),
+        Section("Not protected", items=_not_protected(claim)),
+        _budget(document["ledger"]),
+        Section(
+            "What it means",
+            rows=(
+                *words.gain_rows(claim),
+                *_error(document["noise"], claim),
+                *_cost(document["cost"], claim),
+            ),
+            pictures=(gain_picture(claim), risk_picture(claim)),
+        ),
+        _evidence(document, claim),
+        _checks(document),
+        Section(
+            "Decision",
+            rows=tuple(
+                (name, str(said) or _BLANK)
+                for name, said in document["decision"].items()
+            ),
+        ),
+    )
+
+
+def _identity(document: Mapping[str, Any]) -> Section:
+    about = {
+        "report": f"{document['schema']}, schema version {document['schema_version']}",
+        "id": document["id"],
+        "time (UTC)": document["created"],
+        "versions": ", ".join(
+            f"{name} {version}" for name, version in document["versions"].items()
+        ),
+    }
+    files = [
+        (f"SHA-256 of {file['name']}", file["sha256"]) for file in document["files"]
+    ]
+    rows = (*about.items(), *(files or [("released file", "none was given")]))
+    declared = _declared(document["declared"], "project", "data_set")
+    return Section("Identity", rows=(*rows, *declared))
+
+
+def _declared(declared: Mapping[str, str], *names: str) -> Rows:
+    return tuple(
+        (f"{name.replace('_', ' ')} (declared)", declared[name] or _NOT_GIVEN)
+        for name in names
+    )
+
+
+def _unit(claim: Claim) -> str:
+    if claim.protects_membership:
+        return "which of the records are used, and not that a person is among them"
+    if claim.group_size > 1:
+        return f"any {claim.group_size} records together"
+    return "one record"
+
+
+def _trusted(claim: Claim) -> tuple[str, ...]:
+    """Return the words of others that the claim rests on."""
+    given = (f"{text[0].upper()}{text[1:]}." for text in claim.conditions)
+    return (*given, *words.doubts(claim), *words.provisos(claim))
+
+
+def _not_protected(claim: Claim) -> tuple[str, ...]:
+    risky = claim.risk and claim.randomness != "explicit" and not claim.void
+    beyond = (_BEYOND_RISK,) if risky else ()
+    return (
+        *words.void_reasons(claim),
+        *words.leaks(claim),
+        *beyond,
+        *_NEVER_PROTECTED,
+    )
+
+
+def _budget(ledger: Mapping[str, Any] | None) -> Section:
+    if ledger is None:
+        text = "No ledger was given: what else was released of these people is unknown."
+        return Section("The budget", (text,))
+    releases = tuple(tuple(row) for row in ledger["releases"])
+    head = ("number", "time", "level", "what")
+    return Section(
+        "The budget",
+        rows=tuple(ledger["rows"].items()),
+        table=(head, *releases) if releases else (),
+    )
+
+
+def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
+    """Return how large the noise is."""
+    name = "expected error by the noise"
+    if noise is None:
+        shape = "isotropic" if claim.evidence is None else claim.evidence.noise_shape
+        text = "of another size for each output: see the noise"
+        return ((name, text),) if shape != "isotropic" else ()
+    text = f"{noise['typical']:.3g} for each output"
+    if noise["least"] < noise["most"]:
+        text = (
+            f"{noise['typical']:.3g}, the root mean square over the outputs, from "
+            f"{noise['least']:.3g} to {noise['most']:.3g}"
+        )
+    inside = f"; {INSIDE}" if claim.reference_is_private else ""
+    return ((name, f"{text} (standard deviation, in units of the output){inside}"),)
+
+
+def _cost(cost: Mapping[str, Any] | None, claim: Claim) -> Rows:
+    """Return what is to be paid, by the numbers that somebody declared."""
+    if cost is None:
+        return ()
+    by = ", ".join(f"{name} {value:g}" for name, value in cost["declared"].items())
+    total = f"{float(cost['total']):,.2f}"
+    text = f"{total} in units of money, by a {cost['model']} with {by} (declared)"
+    if not claim.private:
+        text += "; the full compensation, as the guarantee does not stand"
+    return (("cost for all people together", text),)
+
+
+def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
+    rows = list(words.audit_rows(claim))
+    audit = document["attack_audit"]
+    texts: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    if audit is not None:
+        inside = "" if audit["public"] else f" ({INSIDE})"
+        rows.append(("attack audit", audit["verdict"] + inside))
+        texts = (f"What the attacks on such releases show{inside}:",)
+        items = tuple(audit["meaning"])
+    if claim.reference_is_private:
+        rows.append(("sensitivity and noise scale", INSIDE))
+    rows += [
+        (
+            score["name"],
+            score["value"] if score["private"] else f"{score['value']} ({INSIDE})",
+        )
+        for score in document["scores"]
+    ]
+    if not rows:
+        texts = ("No audit was made, and no score was given.",)
+    return Section("Evidence", texts, tuple(rows), items)
+
+
+def _checks(document: Mapping[str, Any]) -> Section:
+    title, checks = "Checks against a policy", document["checks"]
+    if checks is None:
+        return Section(title, ("No policy was given.",))
+    kept = all(check["passed"] for check in checks)
+    rows = tuple(
+        (
+            check["rule"],
+            "pass" if check["passed"] else "FAIL",
+            check["found"],
+            check["required"],
+        )
+        for check in checks
+    )
+    said = "Every rule is kept." if kept else "It does not keep the policy."
+    table = (("rule", "result", "found", "required"), *rows)
+    attacked = any(check["rule"] == "attack_audited" for check in checks)
+    audit = document["attack_audit"]
+    inside = attacked and audit and not audit["public"]
+    texts = (said, f"The rule attack_audited is {INSIDE}.") if inside else (said,)
+    return Section(title, texts, table=table, alarm=not kept)
 
 
 # No script, no network: the page says so itself.
@@ -234,110 +520,6 @@ _TODO = "TODO"
 _NUMBERS = ("epsilon", "delta", "risk", "failure_prob", "randomness", "relation")
 
 
-def acro_record(document: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
-    """Return what ACRO keeps of a session with one output.
-
-    It is never "pass": whoever wrote the report chose the policy.
-    """
-    checks = document["checks"] or []
-    broken = not claim.private or not all(check["passed"] for check in checks)
-    status = "fail" if broken else "review"
-    names = ("passed", "found", "required")
-    outcome = {name: {check["rule"]: check[name] for check in checks} for name in names}
-    files = document["files"]
-    record = {
-        "uid": "output_0",
-        "status": status,
-        "type": "custom",
-        "properties": {
-            "method": "skparisk",
-            **{name: document["certificate"][name] for name in _NUMBERS},
-            "private": claim.private,
-            "report": document["id"],
-            "sha256": {file["name"]: file["sha256"] for file in files},
-        },
-        "files": [{"name": file["name"], "sdc": {}} for file in files],
-        "outcome": outcome if checks else {},
-        "command": printable(document["declared"]["product"]) or "skparisk",
-        "summary": f"{status}; {claim.guarantee}",
-        "timestamp": document["created"],
-        "comments": [*claim.caveats, *_on_trust(claim)],
-        "exception": "",
-        "fair": {},
-    }
-    tool = {
-        "@type": "SoftwareApplication",
-        "name": "skparisk",
-        "version": document["versions"]["skparisk"],
-    }
-    return {"version": _ACRO_VERSION, "tool": tool, "results": {"output_0": record}}
-
-
-def registry_record(document: Mapping[str, Any], claim: Claim) -> str:
-    """Return a draft for the registry, which has the scale of no noise in it.
-
-    The registry is public, and a scale may come from private data.
-    """
-    if claim.void:
-        raise ValueError(
-            "there is no guarantee that could be registered, so leave out the .yaml. "
-            f"{words.void_reasons(claim)[0]}"
-        )
-    declared = document["declared"]
-    name = declared["project"] or declared["product"] or f"{_TODO} its name"
-    curator = f"{_TODO} who publishes it"
-    created = document["created"][:10]
-    variant, parameters = _variant(claim)
-    version = document["versions"]["skparisk"]
-    noise = "" if claim.evidence is None else f", {claim.evidence.law} noise"
-    unprotected = [*words.leaks(claim)]
-    if claim.relation == "replace-one":
-        unprotected.append("The number of records.")
-    deployment = {
-        "basic": {
-            "name": name,
-            "data_curators": [curator],
-            "intended_use": declared["use"] or f"{_TODO} what it is for",
-            "data_product_type": "Machine learning model",
-            "data_product_region": f"{_TODO} which region the data describe",
-            "description": declared["product"] or f"{_TODO} what is released",
-            "publication_date": created,
-        },
-        "dp_variant": {
-            "variant_name": variant,
-            "data_domain": declared["data_set"] or f"{_TODO} what a record may be",
-            "unprotected_quantities": _listed(unprotected),
-        },
-        "privacy_loss": {
-            "privacy_unit": _unit(claim),
-            "privacy_unit_details": words.NEIGHBORS.get(
-                claim.relation or "", f"{_TODO} what neighboring databases are"
-            ),
-            "privacy_parameters": parameters,
-            "privacy_parameters_details": _listed(_details(claim)),
-        },
-        "deployment_model": {
-            "model_name": "Central",
-            "release_type": "One release" if claim.n_releases == 1 else "Many releases",
-        },
-        "accounting": {"composition": words.METHODS[claim.method]},
-        "implementation": {"mechanisms": f"skparisk {version}{noise}"},
-        "administrative": {
-            "notes": f"From the report {document['id']} of skparisk.",
-            "registry_authors": [f"{_TODO} who fills this in"],
-        },
-    }
-    # Its tools make the slug like this, and look for it in the first line, unquoted.
-    parts = (printable(name), curator, created[:4])
-    slug = "_".join(re.sub(r"\W+", "_", part.lower()) for part in parts)
-    head = (
-        f"url_slug: {slug.replace('_', '-')}",
-        f"# A draft: fill in what says {_TODO}, and check the type and the date.",
-        *_yaml({"status": "Draft", "tier": 2, "deployment": deployment}),
-    )
-    return "\n".join(head) + "\n"
-
-
 def _variant(claim: Claim) -> tuple[str, dict[str, float]]:
     """Return the variant, and what a reader may take for its parameters.
 
@@ -366,14 +548,6 @@ def _details(claim: Claim) -> Iterator[str]:
     yield from words.doubts(claim)
     yield from words.provisos(claim)
     yield from _on_trust(claim)
-
-
-def _unit(claim: Claim) -> str:
-    if claim.protects_membership:
-        return "Membership of a record in a secret sample"
-    if claim.group_size > 1:
-        return f"Any {claim.group_size} records together"
-    return "One record"
 
 
 def _on_trust(claim: Claim) -> list[str]:
@@ -480,24 +654,23 @@ class Report:
         Files that are released: their SHA-256 is in the report.
 
     scores : mapping of str to PrivateScore, number or text, default=None
-        By name. What is no :class:`~skparisk.metrics.PrivateScore` is marked as "inside
-        the environment only"; what is one counts in the limits of the policy, beside
-        the claim: also if `source` is a ledger that holds it, on the safe side.
+        By name. A :class:`~skparisk.metrics.PrivateScore` adds to the claim in the
+        limits of the policy, also if `source` is a ledger that holds it. Any other is
+        marked as "inside the environment only".
 
     cost : CostModel, default=None
-        What privacy levels cost, such as a :class:`~skparisk.cost.CompensationModel`;
-        its numbers are declared, and taken over.
+        Declared costs of privacy levels, such as a
+        :class:`~skparisk.cost.CompensationModel`.
 
     attack_audit : ClaimAudit, default=None
-        What attacks on such releases found, by :func:`~skparisk.audit_claim`: of the
-        same level, delta and relation. Marked as "inside the environment only".
+        Attacks on such releases (:func:`~skparisk.audit_claim`), of the same level,
+        delta and relation. Marked as "inside the environment only".
 
     audit_is_public : bool, default=False
-        Whether the records of that audit were public or simulated, so that it may be
-        shown.
+        Whether the records of that audit were public or simulated: no such mark.
 
     project, data_set, product, use, not_for : str, default=""
-        What is declared, and taken over as it is.
+        Declarations, taken over as they are.
 
     Attributes
     ----------
@@ -517,9 +690,9 @@ class Report:
 
     Notes
     -----
-    Its `id` is the SHA-256 of all that it says but for the decision, which is left
-    blank: an edited report has another one. That is no signature: file the id, or the
-    report, where it cannot be exchanged.
+    `id` is the SHA-256 of the document without the decision, which is left blank: an
+    edited report has another one. That is no signature: file the id, or the report,
+    where it cannot be exchanged.
 
     Examples
     --------
@@ -603,20 +776,16 @@ class Report:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], /) -> Self:
-        """Return the report that a document is of.
-
-        Parameters
-        ----------
-        document : mapping
-            What was saved as JSON.
+        """Return the report of a document, such as one that was saved as JSON.
 
         Raises
         ------
         ValueError
-            If it is no report of this schema, its id is not that of what it says, or
-            its certificate contradicts itself.
+            If the document does not follow the schema, its id is not its hash, or its
+            certificate contradicts itself.
         """
-        check_document(document)
+        for error in _errors(document, json_schema(), "the report"):
+            raise ValueError(f"this is not a report of skparisk: {error}.")
         if _id_of(document) != document["id"]:
             raise ValueError(
                 f"the report has the id {document['id']!r}, which is not that of what "
@@ -629,28 +798,11 @@ class Report:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the report that was saved as JSON.
-
-        Parameters
-        ----------
-        path : str or path-like
-
-        Raises
-        ------
-        ValueError
-            As of `from_dict`, or if it is no JSON.
-        """
+        """Return the report that was saved as JSON; ValueError as of `from_dict`."""
         return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
 
     def check(self, policy: Policy) -> tuple[Check, ...]:
-        """Return what each rule of a policy says of the claim, and what is beside it.
-
-        That is its private scores, and the audit that attacked such releases.
-
-        Parameters
-        ----------
-        policy : Policy
-        """
+        """Check the claim, its private scores and its attack audit against a policy."""
         attacked, scores = self.document["attack_audit"], self.document["scores"]
         verdict = None if attacked is None else attacked["verdict"]
         private = [one["certificate"] for one in scores]
@@ -705,48 +857,129 @@ class Report:
         return as_markdown(self.title, self.verdict, self._sections, head)
 
     def to_acro(self) -> str:
-        """Return it as the record that ACRO keeps for output checkers.
+        """Return it as a file ``results.json`` of ACRO, for output checkers.
 
-        Returns
-        -------
-        text : str
-            What a file ``results.json`` of ACRO holds, with one output of the type
-            "custom". Its status is "fail" where there is no guarantee as it is written
-            or a rule of the policy is broken, else "review", and never "pass".
+        With one output of the type "custom". Its status is "fail" where the guarantee
+        does not stand as written or a rule of the policy is broken, else "review".
         """
-        record = acro_record(self.document, self.certificate)
-        return json.dumps(record, indent=4, allow_nan=False) + "\n"
+        document, claim = self.document, self.certificate
+        checks = document["checks"] or []
+        # It is never "pass": whoever wrote the report chose the policy.
+        broken = not claim.private or not all(check["passed"] for check in checks)
+        status = "fail" if broken else "review"
+        names = ("passed", "found", "required")
+        outcome = {
+            name: {check["rule"]: check[name] for check in checks} for name in names
+        }
+        files = document["files"]
+        record = {
+            "uid": "output_0",
+            "status": status,
+            "type": "custom",
+            "properties": {
+                "method": "skparisk",
+                **{name: document["certificate"][name] for name in _NUMBERS},
+                "private": claim.private,
+                "report": document["id"],
+                "sha256": {file["name"]: file["sha256"] for file in files},
+            },
+            "files": [{"name": file["name"], "sdc": {}} for file in files],
+            "outcome": outcome if checks else {},
+            "command": printable(document["declared"]["product"]) or "skparisk",
+            "summary": f"{status}; {claim.guarantee}",
+            "timestamp": document["created"],
+            "comments": [*claim.caveats, *_on_trust(claim)],
+            "exception": "",
+            "fair": {},
+        }
+        tool = {
+            "@type": "SoftwareApplication",
+            "name": "skparisk",
+            "version": document["versions"]["skparisk"],
+        }
+        results = {"output_0": record}
+        whole = {"version": _ACRO_VERSION, "tool": tool, "results": results}
+        return json.dumps(whole, indent=4, allow_nan=False) + "\n"
 
     def to_registry(self) -> str:
         """Return it as a draft for the Differential Privacy Deployments Registry.
 
-        Returns
-        -------
-        text : str
-            YAML of the schema of that registry. Who publishes and what region it is
-            about, and what was not declared, is marked with TODO. With a risk over
-            pairs the variant is "Custom", and the risk in the details of the
-            parameters. Scores, scales of noise and the ledger are not in it.
+        YAML of the schema of that registry, with TODO for the publisher, the region and
+        missing declarations. With a risk over pairs the variant is "Custom", and the
+        risk in the details of the parameters. The registry is public, so scores, scales
+        of noise and the ledger are not in it.
 
         Raises
         ------
         ValueError
             If there is no guarantee.
         """
-        return registry_record(self.document, self.certificate)
+        document, claim = self.document, self.certificate
+        if claim.void:
+            raise ValueError(
+                "there is no guarantee that could be registered, so leave out the "
+                f".yaml. {words.void_reasons(claim)[0]}"
+            )
+        declared = document["declared"]
+        name = declared["project"] or declared["product"] or f"{_TODO} its name"
+        curator = f"{_TODO} who publishes it"
+        created = document["created"][:10]
+        variant, parameters = _variant(claim)
+        version = document["versions"]["skparisk"]
+        noise = "" if claim.evidence is None else f", {claim.evidence.law} noise"
+        released = "One release" if claim.n_releases == 1 else "Many releases"
+        unprotected = [*words.leaks(claim)]
+        if claim.relation == "replace-one":
+            unprotected.append("The number of records.")
+        deployment = {
+            "basic": {
+                "name": name,
+                "data_curators": [curator],
+                "intended_use": declared["use"] or f"{_TODO} what it is for",
+                "data_product_type": "Machine learning model",
+                "data_product_region": f"{_TODO} which region the data describe",
+                "description": declared["product"] or f"{_TODO} what is released",
+                "publication_date": created,
+            },
+            "dp_variant": {
+                "variant_name": variant,
+                "data_domain": declared["data_set"] or f"{_TODO} what a record may be",
+                "unprotected_quantities": _listed(unprotected),
+            },
+            "privacy_loss": {
+                "privacy_unit": _unit(claim).capitalize(),
+                "privacy_unit_details": words.NEIGHBORS.get(
+                    claim.relation or "", f"{_TODO} what neighboring databases are"
+                ),
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": _listed(_details(claim)),
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "release_type": released,
+            },
+            "accounting": {"composition": words.METHODS[claim.method]},
+            "implementation": {"mechanisms": f"skparisk {version}{noise}"},
+            "administrative": {
+                "notes": f"From the report {document['id']} of skparisk.",
+                "registry_authors": [f"{_TODO} who fills this in"],
+            },
+        }
+        # Its tools make the slug so, and look for it in the first line, unquoted.
+        parts = (printable(name), curator, created[:4])
+        slug = "_".join(re.sub(r"\W+", "_", part.lower()) for part in parts)
+        head = (
+            f"url_slug: {slug.replace('_', '-')}",
+            f"# A draft: fill in what says {_TODO}, and check the type and the date.",
+            *_yaml({"status": "Draft", "tier": 2, "deployment": deployment}),
+        )
+        return "\n".join(head) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it, as the ending of the file says.
+        """Write it to a file that ends in .html, .json, .md, .acro.json or .yaml.
 
-        Parameters
-        ----------
-        path : str or path-like
-            Ends in .html, .json, .md, .acro.json or .yaml, as `to_registry`.
-
-        Raises
-        ------
-        ValueError
-            If it ends in anything else, or as of `to_registry`.
+        The last is the draft of `to_registry`. Raises ValueError for any other ending,
+        or as of `to_registry`.
         """
         Path(path).write_bytes(self._content(path))
 
