@@ -347,7 +347,7 @@ BAD = {
     "--output bad.json": "--output must end in .skops",
     f"--report {'x' * 300}.html": "File name too long",
     "--compensation 5": "give --compensation and --n-people together",
-    "--compensation-rate 2": "give --compensation and --n-people together",
+    "--n-people 2": "give --compensation and --n-people together",
     "--compensation -1 --n-people 2": "compensation must be a finite number above 0",
     f"--compensation 1 --n-people {'9' * 400}": "n_people must be at most 2**53",
     "--compensation 1e300 --n-people 1000000000": "what is to be paid in all, must be",
@@ -544,7 +544,7 @@ def test_costs_and_attacks_are_in_the_report(folder, capsys):
     (folder / "attacked.toml").write_text("attack_audited = true\n")
     argv = fit_argv("attacked", "--policy", "attacked.toml", "--report", "a.json")
     argv += ["--attack", "other.csv", "--attack-releases", "40"]
-    argv += ["--compensation", "5500", "--n-people", "240", "--compensation-rate", "2"]
+    argv += ["--compensation", "5500", "--n-people", "240"]
     assert main(argv) == 0
     told = capsys.readouterr()
     assert "releases" in told.err

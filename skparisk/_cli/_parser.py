@@ -54,17 +54,12 @@ def checked(
 
 def add_declared(parser: argparse.ArgumentParser) -> None:
     """Add what a violation costs, and what else is declared in a report."""
-    group = parser.add_argument_group(
-        "what people are to be paid, declared in the report"
-    )
+    group = parser.add_argument_group("declared in the report, and taken over as it is")
     for name, kind, text in (
         ("compensation", float, "what one person is to be paid without any privacy"),
         ("n-people", int, "people who are to be paid"),
-        ("compensation-minimum", float, "what one person is to be paid in any case"),
-        ("compensation-rate", float, "level at which 37 %% of it are to be paid"),
     ):
         group.add_argument(f"--{name}", type=kind, metavar="N", help=text)
-    group = parser.add_argument_group("declared in the report, and taken over as it is")
     for name, text in _DECLARED.items():
         option = f"--{name.replace('_', '-')}"
         group.add_argument(option, default="", metavar="TEXT", help=text)
@@ -79,20 +74,12 @@ def cost_in(options: argparse.Namespace) -> Any:
     """Return the cost model of the options; None without them."""
     from skparisk.cost import CompensationModel
 
-    names = ("compensation", "n_people", "compensation_minimum", "compensation_rate")
-    given = {
-        name.removeprefix("compensation_"): value
-        for name in names
-        if (value := getattr(options, name)) is not None
-    }
-    if not given:
+    given = [options.compensation, options.n_people]
+    if given == [None, None]:
         return None
-    if not {"compensation", "n_people"} <= {*given}:
-        raise ValueError(
-            "give --compensation and --n-people together; the minimum and the rate are "
-            "for these."
-        )
-    return CompensationModel(**given)
+    if None in given:
+        raise ValueError("give --compensation and --n-people together.")
+    return CompensationModel(given[0], n_people=given[1])
 
 
 def read_toml(read: Callable[[Path], Any], path: Path) -> Any:

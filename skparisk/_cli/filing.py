@@ -1,4 +1,4 @@
-"""``skparisk report``, ``verify`` and ``check``: what is filed, and if it holds."""
+"""``skparisk report``, ``verify``, ``check`` and ``ledger``: what is filed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,25 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
     checked.add_argument("--json", action="store_true")
     checked.set_defaults(run=run_check)
-    return [made, verified, checked]
+    ledger = commands.add_parser("ledger", help="create, show or export a ledger")
+    actions = ledger.add_subparsers(required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="begin a ledger in a new file")
+    create.add_argument("path", metavar="FILE")
+    create.add_argument("--epsilon", required=True, type=float, metavar="E")
+    create.add_argument("--delta", default=0.0, type=float, metavar="D")
+    create.add_argument("--gamma", default=1.0, type=float, metavar="G")
+    create.add_argument("--composition", default="basic")
+    create.set_defaults(run=run_create)
+    show = actions.add_parser("show", help="print what was spent, and what is left")
+    show.add_argument("path", metavar="FILE")
+    show.add_argument("--head", help="hash that was filed of it before")
+    show.add_argument("--json", action="store_true")
+    show.set_defaults(run=run_show)
+    export = actions.add_parser("export", help="write all that it holds as JSON lines")
+    export.add_argument("path", metavar="FILE")
+    export.add_argument("output", type=Path, metavar="OUT.jsonl", help="a new file")
+    export.set_defaults(run=run_export)
+    return [made, verified, checked, ledger, create, show, export]
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -206,6 +224,35 @@ def _verify_ledger(report: Any, path: Path) -> str:
         raise ValueError("the report is about no ledger")
     PrivacyLedger.open(path, head=kept["rows"]["head"])
     return "it holds all that it held when the report was written"
+
+
+def run_create(options: argparse.Namespace) -> int:
+    """Begin a ledger."""
+    from skparisk.ledger import PrivacyLedger
+
+    limits = (options.epsilon, options.delta, options.gamma)
+    print(PrivacyLedger(*limits, composition=options.composition, path=options.path))
+    return 0
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """Print a ledger."""
+    from skparisk.ledger import PrivacyLedger
+
+    opened = PrivacyLedger.open(options.path, head=options.head)
+    if options.json:
+        print_json(opened._statement().as_dict())
+    else:
+        print(opened)
+    return 0
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """Export a ledger."""
+    from skparisk.ledger import PrivacyLedger
+
+    PrivacyLedger.open(options.path).to_jsonl(options.output)
+    return 0
 
 
 def read_claim(path: Path) -> Any:
