@@ -38,8 +38,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
 
     Evaluates scikit-learn's `KernelDensity` at the nodes of a lattice on a public
     box, releases these values once, with noise, and puts an iterated Bernstein
-    polynomial in between. Everything else, densities and samples included, is
-    computed from the released values.
+    polynomial in between, from which everything else is computed.
 
     Parameters
     ----------
@@ -77,8 +76,8 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         cube that stands for the box; density per unit of the data.
 
     mass_ : float
-        Integral of the polynomial's positive part over the box, by which it is divided.
-        0 where hardly anything is positive: the density is then uniform.
+        Integral of the polynomial's positive part over the box, by which it is divided;
+        0 where hardly anything is positive, and the density is uniform.
 
     bounds_ : ndarray of shape (n_features, 2)
         The box.
@@ -187,17 +186,9 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         return self
 
     def pdf(self, X: Any) -> NDArray[np.float64]:
-        """Return the released density.
+        """Return the released density at points, of shape (n_rows,).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Points.
-
-        Returns
-        -------
-        density : ndarray of shape (n_rows,)
-            Per unit of the data, >= 0; 0 outside the bounds. Integrates to one.
+        Per unit of the data, >= 0; 0 outside the bounds. Integrates to one.
         """
         check_is_fitted(self, "certificate_")
         X = validate_private(self, X, dtype=np.float64, reset=False)
@@ -212,57 +203,27 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         return density
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the logarithm of the released density.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Points.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_rows,)
-            -inf where the density is 0.
-        """
+        """Return the logarithm of `pdf`; -inf where the density is 0."""
         with np.errstate(divide="ignore"):
             return np.log(self.pdf(X))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the total log-likelihood under the released density.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Points; to score private ones is a release of its own.
-
-        y : ignored
-            For the interface of scikit-learn.
-
-        Returns
-        -------
-        log_likelihood : float
-            Sum of `score_samples`.
-        """
+        """Return the sum of `score_samples`; of private points it is a release."""
         return float(self.score_samples(X).sum())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """Draw from the released density.
+        """Draw from the released density, exactly, within the bounds.
 
-        By rejection, exactly: the polynomial without its negative coefficients is a
-        mixture of products of beta densities, and nowhere below the density.
+        By rejection: the polynomial without its negative coefficients is a mixture of
+        products of beta densities, and nowhere below the density.
 
         Parameters
         ----------
         n_samples : int, default=1
-            Samples, >= 1.
+            Rows of the result, >= 1.
 
         random_state : int, RandomState, Generator or None, default=None
             Seeds the samples.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Within the bounds.
         """
         check_is_fitted(self, "certificate_")
         n_samples = check_at_least(n_samples, "n_samples", 1)

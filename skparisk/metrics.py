@@ -1,7 +1,4 @@
-"""Scores that may be filed: sums over private records, released with noise.
-
-A third of it is docstrings: what a score and its intervals say.
-"""
+"""Scores that may be filed: sums over private records, released with noise."""
 
 from __future__ import annotations
 
@@ -175,10 +172,9 @@ def private_score(
     Parameters
     ----------
     model : estimator
-        A fitted one, that was released or is public, and that predicts each record by
-        itself. Where it fails on a record, or predicts NaN, that record has the worst
-        score (in a confusion matrix it is not counted), as an error would tell of it:
-        try the model on public or made-up records first.
+        Fitted, and released or public. It must predict each record by itself. A record
+        on which it fails, or predicts NaN, has the worst score (a confusion matrix does
+        not count it), without an error: try the model on public records first.
 
     X : array-like or data frame of shape (n_records, n_features)
         Private records. How many they are is public.
@@ -187,19 +183,18 @@ def private_score(
         Their targets.
 
     scoring : str
-        "accuracy"; "confusion_matrix", the records of each true class (rows) that are
-        given each class, where a label that is no class of the model is not counted;
-        "brier_score", the squared distance of probabilities and truth, of which
-        scikit-learn takes half for two classes;
-        "mean_absolute_error" or "mean_squared_error".
+        "accuracy"; "confusion_matrix", the records of each true class (rows) with each
+        predicted one, without labels that are no class of the model; "brier_score", the
+        squared distance of probabilities and truth, for two classes half of it, as in
+        scikit-learn; "mean_absolute_error" or "mean_squared_error".
 
     epsilon : float
         Privacy level, in (0, inf]. Unitless.
 
     y_bounds : tuple of (float, float), default=None
-        Public bounds of the targets, finite, in units of the target; for errors, and
-        only for these. Targets and predictions are clipped to them. They are 1e-150 to
-        1e150 apart, and for squared errors 1e-75 to 1e75.
+        For errors alone: public bounds, in units of the target, to which targets and
+        predictions are clipped; 1e-150 to 1e150 apart, for squared errors 1e-75 to
+        1e75.
 
     confidence : float, default=0.95
         Of each interval, in (0, 1).
@@ -222,12 +217,12 @@ def private_score(
 
     Notes
     -----
-    **Guarantee**. epsilon-differentially private when one record is replaced: a sum of
-    scores, each in a range of public width, moves by that width at most, and so much
-    Laplace noise is drawn exactly (see :class:`~skparisk.mechanisms.LaplaceMechanism`);
-    a confusion matrix moves by 2. The caller must ensure that the model predicts each
-    record by itself. Both intervals pay for noise, and for rounding; that of the
-    population adds the bound of Hoeffding (1963, Theorem 2), at half of the error each.
+    **Guarantee**. epsilon-differentially private when one record is replaced, by the
+    exact noise of :class:`~skparisk.mechanisms.LaplaceMechanism`: a sum of scores moves
+    by the public width of their range at most, a confusion matrix by 2. The caller must
+    ensure that the model predicts each record by itself. Both intervals pay for noise
+    and rounding; that of the population adds the bound of Hoeffding (1963, Theorem 2),
+    at half of the error each.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -48,8 +49,8 @@ class RandomizedResponseTransformer(
     """Randomized response for categorical columns, each record by itself.
 
     Each value is kept with some probability, and else replaced by any other category
-    of its column. Whoever collects the transformed records need not be trusted, and
-    learns how frequent the categories are from :meth:`estimate_proportions`.
+    of its column. Whoever collects the records need not be trusted, and estimates how
+    frequent the categories are (:meth:`estimate_proportions`).
 
     Parameters
     ----------
@@ -60,10 +61,9 @@ class RandomizedResponseTransformer(
     categories : "auto" or list of array-like, default="auto"
         Possible values of each column, which are public.
 
-        * "auto": those of the records that `fit` is given, which must then be public:
-          a public sample, and not the records to be protected.
-        * A list of arrays, one for each column, of distinct values without NaN. Then
-          no value that `fit` is given is used.
+        * "auto": those of the records that `fit` is given, a public sample.
+        * A list of arrays of distinct values without NaN, one for each column. Then
+          `fit` uses no value of its records.
 
         Values are compared with ``==``; else a text that is a number is that number.
 
@@ -87,13 +87,12 @@ class RandomizedResponseTransformer(
     Notes
     -----
     **Guarantee**. A transformed record is epsilon-differentially private for any two
-    records, that is in the local model: each column by
-    :class:`~skparisk.mechanisms.RandomizedResponse`, and levels add up over the
-    columns (basic composition). Each call of `transform` spends the level again.
+    records, in the local model: by :class:`~skparisk.mechanisms.RandomizedResponse` in
+    each column, and basic composition over them. Each call of `transform` spends the
+    level again.
 
     A value that is no category becomes a uniformly random one before the response. Its
-    law is then the mean of the laws of the categories, so each probability is between
-    the least and the largest that any category gives the same output, and all ratios
+    law is then the mean of the laws of the categories, and all ratios of probabilities
     stay within the level. NaN is refused.
 
     Examples
@@ -126,8 +125,8 @@ class RandomizedResponseTransformer(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Public records, whose values are the categories. With given categories
-            only the number and names of its columns are used.
+            Public records, whose values are the categories; with given categories only
+            their columns count.
 
         y : ignored
             For the interface of scikit-learn.
@@ -145,7 +144,14 @@ class RandomizedResponseTransformer(
         columns = self._columns(X, reset=True)
         if isinstance(self.categories, str):
             check_choice(self.categories, "categories", ("auto",))
-            categories = [_find_categories(column) for column in columns]
+            try:
+                categories = [*map(np.unique, columns)]
+            except TypeError as error:
+                raise TypeError(
+                    "X has a column whose categories cannot be sorted: with "
+                    "categories='auto' the argument must be uniformly strings or "
+                    "numbers."
+                ) from error
             _fitted_to[self] = _sketch(_encode(columns, categories))
         else:
             categories = _check_categories(self.categories, len(columns))
@@ -182,9 +188,8 @@ class RandomizedResponseTransformer(
         Warns
         -----
         PrivacyLeakWarning
-            If these have records in common with those that the categories are from, in
-            this process, the noise is seeded, or steps of a Pipeline before it are
-            fitted to the same records, as by its `fit_transform`.
+            If the categories are from some of these records, in this process, the noise
+            is seeded, or earlier steps of a Pipeline are fitted to the same records.
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
@@ -200,21 +205,32 @@ class RandomizedResponseTransformer(
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        given = [Assumption.PUBLIC_CATEGORIES] * isinstance(self.categories, str)
+        assumed = [Assumption.PUBLIC_CATEGORIES] * isinstance(self.categories, str)
         whole_record = mint(
             epsilon=self.epsilon_,
             relation="replace-one",
             leaks=frozenset(leaks),
-            assumptions=frozenset(given),
+            assumptions=frozenset(assumed),
         )
         spend(as_seeded(whole_record, self.noise_random_state), note=str(self))
+        kinds = {values.dtype.kind for values in self.categories_}
+        # A type that holds the values of all columns as they are.
+        one = len(kinds) == 1
+        dtype = np.result_type(*self.categories_) if one else np.dtype(object)
+        released = np.empty(indices.shape, dtype)
         with suspend_open():  # the columns' parts of it are paid for
-            return self._randomize(indices, state)
+            for column, (values, mechanism) in enumerate(
+                zip(self.categories_, self.mechanisms_, strict=True)
+            ):
+                given, source = indices[:, column], noise_source(state)
+                anything = sample_uniform_integers(len(values), len(indices), source)
+                answers = np.where(given < 0, anything.astype(np.intp), given)
+                responses = mechanism.randomize(answers, noise_random_state=state)
+                released[:, column] = values[responses]
+        return released
 
     def estimate_proportions(self, X: Any) -> list[NDArray[np.float64]]:
-        """Estimate how frequent each category is, from transformed records.
-
-        A function of what is released, at no cost in privacy.
+        """Estimate how frequent each category is: post-processing, so it is free.
 
         Parameters
         ----------
@@ -225,7 +241,7 @@ class RandomizedResponseTransformer(
         -------
         proportions : list of ndarray of shape (n_categories,)
             For each column, in the order of `categories_`. Unbiased; they sum to 1, and
-            may be below 0 or above 1. Values that were no category count as an equal
+            may be below 0 or above 1. A value that was no category counts as an equal
             part of each.
 
         Raises
@@ -233,53 +249,29 @@ class RandomizedResponseTransformer(
         ValueError
             If a value is no category.
         """
-        responses = self._check_released(X)
-        return [
-            mechanism.estimate_proportions(column)
-            for mechanism, column in zip(self.mechanisms_, responses.T, strict=True)
-        ]
+        return self._estimate(RandomizedResponse.estimate_proportions, X)
 
     def estimate_variances(self, X: Any) -> list[NDArray[np.float64]]:
-        """Estimate the variance of each estimated proportion.
+        """Estimate the variances of `estimate_proportions`, from at least two rows.
 
-        A function of what is released, at no cost in privacy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Released by :meth:`transform`; at least two rows.
-
-        Returns
-        -------
-        variances : list of ndarray of shape (n_categories,)
-            For each column. Unbiased, over both the noise and the draw of the records,
-            if these are independent draws from a population: see
-            :meth:`RandomizedResponse.variance
-            <skparisk.mechanisms.RandomizedResponse.variance>`.
-
-        Raises
-        ------
-        ValueError
-            If a value is no category, or there are fewer than two rows.
+        Unbiased over the noise and the draw of records, if these are independent draws
+        from a population: see :meth:`RandomizedResponse.variance
+        <skparisk.mechanisms.RandomizedResponse.variance>`. Parameters, shapes and
+        errors are those of `estimate_proportions`.
         """
-        responses = self._check_released(X)
-        return [
-            mechanism.estimate_variances(column)
-            for mechanism, column in zip(self.mechanisms_, responses.T, strict=True)
-        ]
+        return self._estimate(RandomizedResponse.estimate_variances, X)
 
-    def _randomize(self, indices: NDArray[np.intp], state: Any) -> NDArray[Any]:
-        released = np.empty(indices.shape, dtype=_common_dtype(self.categories_))
-        for column, (values, mechanism) in enumerate(
-            zip(self.categories_, self.mechanisms_, strict=True)
-        ):
-            anything = sample_uniform_integers(
-                len(values), len(indices), noise_source(state)
-            ).astype(np.intp)
-            answers = np.where(indices[:, column] < 0, anything, indices[:, column])
-            responses = mechanism.randomize(answers, noise_random_state=state)
-            released[:, column] = values[responses]
-        return released
+    def _estimate(
+        self, estimate: Callable[[Any, Any], NDArray[np.float64]], X: Any
+    ) -> list[NDArray[np.float64]]:
+        check_is_fitted(self, "categories_")
+        indices = _encode(self._columns(X, reset=False), self.categories_)
+        if (indices < 0).any():
+            raise ValueError(
+                "X must be an output of transform: it has values that are not "
+                "categories."
+            )
+        return [*map(estimate, self.mechanisms_, indices.T)]
 
     def _columns(self, X: Any, *, reset: bool) -> list[NDArray[Any]]:
         """Return finite columns, each of its own type where `X` has such columns."""
@@ -297,31 +289,11 @@ class RandomizedResponseTransformer(
         validate_data(self, X, skip_check_array=True, reset=reset)
         return columns
 
-    def _check_released(self, X: Any) -> NDArray[np.intp]:
-        check_is_fitted(self, "categories_")
-        indices = _encode(self._columns(X, reset=False), self.categories_)
-        if (indices < 0).any():
-            raise ValueError(
-                "X must be an output of transform: it has values that are not "
-                "categories."
-            )
-        return indices
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.non_deterministic = True
         return tags
-
-
-def _find_categories(column: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return np.unique(column)
-    except TypeError as error:
-        raise TypeError(
-            "X has a column whose categories cannot be sorted: with "
-            "categories='auto' the argument must be uniformly strings or numbers."
-        ) from error
 
 
 def _check_categories(categories: Any, n_features: int) -> list[NDArray[Any]]:
@@ -372,9 +344,3 @@ def _encode(
 def _sketch(indices: NDArray[np.intp]) -> RecordSketch:
     """Return hashes that values of any type have, given their categories."""
     return RecordSketch.of(indices.astype(np.float64), keyed=True)
-
-
-def _common_dtype(arrays: list[NDArray[Any]]) -> np.dtype[Any]:
-    """Return a type that holds the values of all arrays as they are."""
-    kinds = {array.dtype.kind for array in arrays}
-    return np.result_type(*arrays) if len(kinds) == 1 else np.dtype(object)
