@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -24,7 +23,6 @@ from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_epsilon,
-    check_positive,
     check_probability,
     check_relation,
 )
@@ -34,7 +32,6 @@ from skparisk.core.sealed import is_frame, seal
 from skparisk.ledger import OPEN
 from skparisk.queries._base import Floats
 from skparisk.queries._cells import (
-    WEIGHT_BITS,
     Bins,
     CellsQuery,
     CellSums,
@@ -58,7 +55,7 @@ _HOW = (
 
 
 def find_query(
-    schema: Any, counts: Any, means: Any, bins: Any, shares: Any, relation: str
+    schema: Any, counts: Any, means: Any, bins: Any, relation: str
 ) -> CellsQuery:
     """Return the sums from which all that is asked for follows."""
     declared = _declared(schema)
@@ -92,8 +89,6 @@ def find_query(
             f"counts and means must ask for at most 2**20 numbers, got {n_outputs}: "
             "take fewer columns for a cross table, or fewer bins."
         )
-    if shares is not None:
-        questions = _weighted(questions, shares, relation)
     return CellsQuery(tuple(questions))
 
 
@@ -185,35 +180,6 @@ def _cells(column: Column, name: str, bins: Any) -> Kinds | Bins:
             f"({column.low}, {column.high})."
         )
     return Bins(tuple(edges.tolist()))
-
-
-def _weighted(
-    questions: Sequence[CellSums], shares: Any, relation: str
-) -> list[CellSums]:
-    """Return questions with weights that split the level as declared, or nearly so."""
-    groups = [each.by for each in questions]
-    if not isinstance(shares, Mapping):
-        raise ValueError(f"shares must map groups to numbers, got {shares!r}.")
-    given = {
-        frozenset(check_group(group, "shares")): check_positive(share, "shares")
-        for group, share in shares.items()
-    }
-    if {*given} != {frozenset(group) for group in groups}:
-        raise ValueError(
-            f"shares must have each group that is asked for, and no other: {groups}; "
-            f"got {list(shares)}."
-        )
-    raw = [given[frozenset(each.by)] / each.bound(relation) for each in questions]
-    return [
-        dataclasses.replace(each, weight=_few_bits(weight / max(raw)))
-        for each, weight in zip(questions, raw, strict=True)
-    ]
-
-
-def _few_bits(weight: float) -> float:
-    """Return a weight in (0, 1] of few bits, so that weighted sums are exact."""
-    mantissa, exponent = math.frexp(max(weight, 2.0**-40))
-    return math.ldexp(round(math.ldexp(mantissa, WEIGHT_BITS)), exponent - WEIGHT_BITS)
 
 
 def deviations(confidence: float) -> float:
@@ -315,10 +281,6 @@ class PrivateTable(BaseEstimator):
         For columns of numbers that are counted, or grouped by: bins of equal width,
         >= 1; or increasing edges. The outer bins have all numbers beyond them.
 
-    shares : mapping of str or tuple of str to float, default=None
-        The part of epsilon, > 0, of each group of `counts` and `means`, over the sum of
-        all. None: all released numbers have the same noise.
-
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How neighboring data differ: "replace-one" takes the number of records as
         public.
@@ -337,12 +299,8 @@ class PrivateTable(BaseEstimator):
     released_ : ndarray of shape (n_outputs,)
         The answer with noise: all else follows from it.
 
-    budget_ : dict of tuple of str to float
-        The part of epsilon that each group has.
-
-    noise_scales_ : dict of tuple of str to float
-        Scale of the Laplace noise in counts of each group, and in sums of shares of
-        half of a range.
+    noise_scale_ : float
+        Scale of the Laplace noise in counts, and in sums of shares of half of a range.
 
     n_records_ : int or None
         Records, if that is public.
@@ -362,7 +320,9 @@ class PrivateTable(BaseEstimator):
     column, and with it each of its cells.
 
     Counts and means are unbiased but for clipping, and may be below 0. Answers from
-    different groups agree within the noise only.
+    different groups agree within the noise only. All numbers have the same noise: what
+    needs less of it is asked by a table of its own, with an open
+    :class:`~skparisk.PrivacyLedger` for both.
 
     Examples
     --------
@@ -374,8 +334,8 @@ class PrivateTable(BaseEstimator):
     >>> table = table.fit(people)
     >>> table.count("sex")["count"].round(-2).loc[["f", "m"]].tolist()
     [500.0, 500.0]
-    >>> table.epsilon_, table.certificate_.risk, table.budget_[("age",)]
-    (1.0, 0.0, 0.3333333333333333)
+    >>> table.epsilon_, table.certificate_.risk
+    (1.0, 0.0)
     """
 
     _takes_parts = True
@@ -387,7 +347,6 @@ class PrivateTable(BaseEstimator):
         counts: Any = None,
         means: Mapping[str, Any] | None = None,
         bins: Any = 10,
-        shares: Mapping[Any, float] | None = None,
         relation: str = "replace-one",
         epsilon: float = 1.0,
         noise_random_state: Any = None,
@@ -396,7 +355,6 @@ class PrivateTable(BaseEstimator):
         self.counts = counts
         self.means = means
         self.bins = bins
-        self.shares = shares
         self.relation = relation
         self.epsilon = epsilon
         self.noise_random_state = noise_random_state
@@ -433,9 +391,7 @@ class PrivateTable(BaseEstimator):
         relation = check_relation(self.relation)
         target = Target(check_epsilon(self.epsilon), 0.0, 0.0, "explicit")
         noise_source(self.noise_random_state)
-        query = find_query(
-            self.schema, self.counts, self.means, self.bins, self.shares, relation
-        )
+        query = find_query(self.schema, self.counts, self.means, self.bins, relation)
         _check_frame(X.head if isinstance(X, Parted) else X, query)
         n_records = len(X)
         public = relation == "replace-one"
@@ -475,14 +431,7 @@ class PrivateTable(BaseEstimator):
         self.query_ = query
         self.epsilon_ = certificate.epsilon
         self.n_records_ = n_records if public else None
-        whole = query.bound(relation)
-        self.budget_ = {
-            each.by: self.epsilon_ * each.weight * each.bound(relation) / whole
-            for each in query.questions
-        }
-        self.noise_scales_ = {
-            each.by: noise.noise_scale / each.weight for each in query.questions
-        }
+        self.noise_scale_ = noise.noise_scale
         return self
 
     def count(
@@ -647,11 +596,11 @@ class PrivateTable(BaseEstimator):
                 continue
             axes = [1 + question.by.index(name) for name in group]
             others = [a for a in range(1, sums.ndim) if a not in axes]
-            each = 2 * self.noise_scales_[question.by] ** 2
             n_cells = math.prod(sums.shape[axis] for axis in others)
             moved = np.transpose(sums, [0, *axes, *others])
             added = moved.reshape(*moved.shape[: 1 + len(axes)], -1).sum(axis=-1)
-            found.append(_Marginal(question, added, n_cells * each))
+            variance = 2 * self.noise_scale_**2 * n_cells
+            found.append(_Marginal(question, added, variance))
         if not found:
             what = "counts" if value is None else f"means of {value!r}"
             raise ValueError(

@@ -147,9 +147,8 @@ def test_a_single_cell_is_not_counted_where_the_number_is_public():
     assert (both.query_.bound("add-remove"), both.query_.n_outputs) == (2.0, 3)
 
 
-def test_sums_are_exact_in_any_order_and_with_any_shares():
-    shares = {"sex": 0.37, ("region", "sex"): 1 / 3, "age": 11.0, (): 0.1}
-    query = ask(shares=shares).query_
+def test_sums_are_exact_in_any_order():
+    query = ask().query_
     frame = people(3000)
     assert_array_equal(query(frame), query(frame.sample(frac=1.0, random_state=0)))
     more = people(1, seed=5)
@@ -157,32 +156,18 @@ def test_sums_are_exact_in_any_order_and_with_any_shares():
     assert_array_equal(moves, query(more))
 
 
-def test_shares_split_the_level():
-    shares = {"sex": 3.0, ("sex", "region"): 1.0, "age": 1.0, (): 2.0}
-    table = ask(shares=shares, epsilon=0.7)
-    assert_allclose(sum(table.budget_.values()), 0.7)
-    for group, share in shares.items():
-        group = (group,) if isinstance(group, str) else group
-        assert_allclose(table.budget_[group], 0.1 * share, rtol=0.07)
-        (each,) = (q for q in table.query_.questions if q.by == group)
-        scale = each.bound("replace-one") / table.budget_[group]
-        assert_allclose(table.noise_scales_[group], scale, rtol=1e-6)
-    equal = ask(epsilon=0.7)
-    assert len({*equal.noise_scales_.values()}) == 1
-    assert_allclose(equal.noise_scales_["age",], equal.query_.bound() / 0.7, rtol=1e-6)
+def test_the_noise_is_for_all_questions_together():
+    table = ask(epsilon=0.7)
+    assert_allclose(table.noise_scale_, table.query_.bound() / 0.7, rtol=1e-6)
 
 
-@pytest.mark.parametrize("shares", [None, {"sex": 1, "region": 4}])
-def test_noise_has_the_law_and_no_other(shares):
+def test_noise_has_the_law_and_no_other():
     frame = people(1)
     schema = SCHEMA | {"region": list(range(12_000)), "sex": list(range(12_000))}
-    table = ask(frame, schema, counts=["sex", "region"], means=None, shares=shares)
+    table = ask(frame, schema, counts=["sex", "region"], means=None)
     exact = table.query_.split(table.query_(frame))
-    for question, sums, own in zip(
-        table.query_.questions, table.query_.split(table.released_), exact, strict=True
-    ):
-        scale = table.noise_scales_[question.by]
-        noise = ((sums - own) / scale).ravel()
+    for sums, own in zip(table.query_.split(table.released_), exact, strict=True):
+        noise = ((sums - own) / table.noise_scale_).ravel()
         assert_law(noise, stats.laplace.cdf)
         for wrong in (0.9, 1.1):
             with pytest.raises(AssertionError):
@@ -366,7 +351,7 @@ def test_nothing_else_of_the_records_stays():
     frame = people()
     table = ask(frame)
     assert {*vars(table)} == {*table.get_params()} | {
-        *("query_", "released_", "budget_", "noise_scales_"),
+        *("query_", "released_", "noise_scale_"),
         *("n_records_", "epsilon_", "certificate_"),
     }
     assert b"private" not in pickle.dumps(table.released_)
@@ -429,14 +414,9 @@ def test_consistent_counts_are_the_nearest_that_can_be():
 
 
 def test_parts_of_groups_take_the_least_noise():
-    table = ask(
-        counts=[("sex", "region"), "sex"],
-        means=None,
-        shares={"sex": 1, ("sex", "region"): 99},
-    )
-    part, own = table.noise_scales_["sex", "region"], table.noise_scales_["sex",]
-    assert_allclose(table.count("sex")["std_error"], math.sqrt(2 * 5) * part)
-    assert part * math.sqrt(5) < own
+    table = ask(counts=[("sex", "age"), ("sex", "region")], means=None)
+    of_regions = math.sqrt(2 * 5) * table.noise_scale_
+    assert_allclose(table.count("sex")["std_error"], of_regions)
 
 
 def test_means_and_quantiles_of_nothing_but_noise():
@@ -472,8 +452,6 @@ def test_means_and_quantiles_of_nothing_but_noise():
         ({"bins": {"age": [1, 1]}}, r"bins\['age'\] must be"),
         ({"bins": [[1, 2], [3, 4]]}, "bins must be"),
         ({"bins": [1, math.inf]}, "bins must be"),
-        ({"shares": {"sex": 1.0}}, "shares must have each group"),
-        ({"shares": [1.0]}, "shares must map groups"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"relation": "other"}, "relation"),
         ({"noise_random_state": "x"}, "noise_random_state"),

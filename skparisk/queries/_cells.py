@@ -21,10 +21,9 @@ from skparisk.reference._records import columns_of
 
 # Cells of what is not declared, and of what is not there.
 OTHER, MISSING = "(other)", "(missing)"
-# Steps of half a range that a number is rounded to, and bits of a weight.
+# Steps of half a range that a number is rounded to.
 _STEPS = 2.0**20
-WEIGHT_BITS = 5
-# Sums of so many weighted steps are whole numbers that doubles hold.
+# Sums of so many steps are whole numbers that doubles hold.
 _MOST_RECORDS = 2**28
 
 Codes: TypeAlias = NDArray[np.intp]
@@ -108,8 +107,6 @@ class CellSums:
     # Whether records are counted: they need not be where there is one cell, and how
     # many there are is public.
     counted: bool = True
-    # What the answer is multiplied by, of few bits.
-    weight: float = 1.0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,7 +124,7 @@ class CellSums:
         return self.n_sums * math.prod(self.shape)
 
     def bound(self, relation: str) -> float:
-        """Return the largest l1 distance of answers on neighbors, without weight."""
+        """Return the largest l1 distance of answers on neighbors."""
         # A value is in its sum by 1 at most, or missing, which counts as 1.
         largest = float(self.counted) + len(self.values)
         return 2 * largest if relation == "replace-one" else largest
@@ -146,7 +143,7 @@ class CellSums:
         for name, interval in zip(self.values, self.ranges, strict=True):
             added += shares(name, interval)
         places = cell[:, None] + np.arange(self.n_sums) * math.prod(self.shape)
-        return places, np.column_stack(added) * self.weight
+        return places, np.column_stack(added)
 
     def __str__(self) -> str:
         what = ["counts"] * self.counted + [f"sums of {name!r}" for name in self.values]
@@ -197,11 +194,11 @@ class CellsQuery(SumQuery):
 
         Notes
         -----
-        **Guarantee** (:ref:`thm-tables`). With K summed columns, the sum of weights
-        times 2 (1 + K), or 1 + K with "add-remove"; neighbors attain it.
+        **Guarantee** (:ref:`thm-tables`). The sum over questions of 2 (1 + K) with K
+        summed columns, or of 1 + K with "add-remove"; neighbors attain it.
         """
         check_relation(relation)
-        return sum(each.weight * each.bound(relation) for each in self.questions)
+        return sum(each.bound(relation) for each in self.questions)
 
     def rows(self, X: Any, y: Any) -> Any:
         """Return what records add to each sum, as a sparse array."""
@@ -231,10 +228,10 @@ class CellsQuery(SumQuery):
             raise ValueError(f"There must be at most 2**28 records, got {n_records}.")
 
     def split(self, answer: Floats) -> list[Floats]:
-        """Return the sums of each question without weights, (n_sums, cells ...)."""
+        """Return the sums of each question, (n_sums, cells ...)."""
         ends = np.cumsum([each.n_outputs for each in self.questions])[:-1]
         return [
-            part.reshape(each.n_sums, *each.shape) / each.weight
+            part.reshape(each.n_sums, *each.shape)
             for each, part in zip(self.questions, np.split(answer, ends), strict=True)
         ]
 
