@@ -18,6 +18,10 @@ from skparisk.mechanisms import LaplaceMechanism
 from skparisk.report import Policy, Report
 
 EVIL = "</title><script>alert(1)</script> | * [x](javascript:1) `c` \x1b[31m\u202e\n# A"
+# Of results.json, in ACRO 1.0.2, and what it reads of each output.
+ACRO = {"version", "tool", "results"}
+OUTPUT = {"uid", "status", "type", "properties", "files", "outcome", "command"}
+OUTPUT |= {"summary", "timestamp", "comments", "exception", "fair"}
 POLICY = Policy(epsilon=1.0, gamma=0.05, reference_audited=True)
 
 
@@ -179,7 +183,7 @@ def test_files_are_written_by_their_ending(evil, tmp_path):
         assert (tmp_path / f"x.{ending}").read_text("utf-8") == text
     evil.save(tmp_path / "x.json")
     assert Report.load(tmp_path / "x.json").document == evil.document
-    with pytest.raises(ValueError, match=r"must end in \.acro\.json, .* \.yaml, got"):
+    with pytest.raises(ValueError, match=r"must end in \.acro\.json, .* \.md, got"):
         evil.save(tmp_path / "x.pdf")
 
 
@@ -256,3 +260,36 @@ def test_what_cannot_be_reported_is_refused(source, options, message):
 )
 def test_the_unit_of_protection_is_told(claim, unit):
     assert f"| protected | {unit}" in Report(claim).to_markdown()
+
+
+@every_case
+def test_acro_is_never_told_pass(given_):
+    policy = Policy(epsilon=2.0, gamma=0.2)
+    for report in (Report(given_), Report(given_, policy=policy)):
+        record = json.loads(report.to_acro(), parse_constant=pytest.fail)
+        assert set(record) == ACRO
+        (output,) = record["results"].values()
+        assert set(output) == OUTPUT
+        assert output["status"] == ("review" if given_.private else "fail")
+        assert given_.guarantee in output["summary"]
+        assert output["properties"]["risk"] == given_.risk
+        said = " ".join(output["comments"])
+        assert all(text in said for text in given_.caveats + given_.conditions)
+    assert set(output["outcome"]) == {"passed", "found", "required"}
+    assert set(output["outcome"]["passed"]) == {"guarantee", "epsilon", "gamma"}
+
+
+def test_acro_is_told_of_files_and_broken_rules(tmp_path):
+    file = tmp_path / "model.bin"
+    file.write_bytes(b"released")
+    report = Report(minted(2.0), policy=Policy(epsilon=1.0), files=[file])
+    report.save(tmp_path / "x.acro.json")
+    record = json.loads((tmp_path / "x.acro.json").read_text("utf-8"))
+    output = record["results"]["output_0"]
+    assert output["status"] == "fail"
+    assert output["outcome"]["passed"]["epsilon"] is False
+    assert output["files"] == [{"name": "model.bin", "sdc": {}}]
+    assert (
+        output["properties"]["sha256"]["model.bin"]
+        == report.document["files"][0]["sha256"]
+    )

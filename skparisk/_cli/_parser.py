@@ -11,7 +11,7 @@ from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
-ENDINGS = "ends in .html, .json, .md, .acro.json or .yaml"
+ENDINGS = "ends in .html, .json, .md or .acro.json"
 
 _DECLARED = {
     "project": "what it was made for",
