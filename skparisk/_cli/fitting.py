@@ -18,7 +18,6 @@ from skparisk._cli._parser import (
     ENDINGS,
     Commands,
     add_declared,
-    check_new_file,
     checked,
     cost_in,
     declared_in,
@@ -456,7 +455,14 @@ def check_files(options: argparse.Namespace) -> None:
         raise ValueError(f"--output must end in .skops, got '{options.output}'.")
     written = [options.output, *options.report]
     for path in written:
-        check_new_file(path)
+        try:
+            path.open("xb").close()
+        except OSError as error:
+            raise ValueError(
+                f"'{path}' must be a new file in a folder that exists and can be "
+                f"written to: {error.strerror}."
+            ) from None
+        path.unlink()
     if len({path.resolve() for path in written}) < len(written):
         raise ValueError("give each --report another file.")
 
