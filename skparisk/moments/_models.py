@@ -107,23 +107,14 @@ class MomentsOLS(_Linear):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients.
+    coef_, stderr_ : ndarray of shape (n_features,)
+        Coefficients, and their standard errors: by the draw of records, and the noise.
 
-    intercept_ : float
-        Intercept.
+    intercept_, intercept_stderr_ : float
+        The same of the intercept.
 
-    stderr_ : ndarray of shape (n_features,)
-        Standard errors, of the draw of the records and of the noise.
-
-    intercept_stderr_ : float
-        That of the intercept.
-
-    covariance_ : ndarray of shape (n_features + 1, n_features + 1)
-        Covariance of the intercept and the coefficients.
-
-    noise_covariance_ : ndarray of shape (n_features + 1, n_features + 1)
-        The part of it that the noise has.
+    covariance_, noise_covariance_ : ndarray of shape (n_features + 1, n_features + 1)
+        Covariance of the intercept and the coefficients, and the part of the noise.
 
     residual_variance_ : float
         Of the targets about their predictions, without the noise.
@@ -206,20 +197,14 @@ class MomentsLDA(ClassifierMixin, FromMoments):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of the targets.
-
-    priors_ : ndarray of shape (n_classes,)
-        Shares of the classes.
+    classes_, priors_ : ndarray of shape (n_classes,)
+        Classes, in the order of the columns of the targets, and their shares.
 
     means_ : ndarray of shape (n_classes, n_features)
         Mean of each feature in each class, within the bounds.
 
-    coef_ : ndarray of shape (n_classes, n_features)
-        Coefficients of the score of each class.
-
-    intercept_ : ndarray of shape (n_classes,)
-        Intercept of each score.
+    coef_, intercept_ : ndarray of shape (n_classes, n_features), (n_classes,)
+        Coefficients and intercept of the score of each class.
 
     certificate_, n_features_in_, feature_names_in_ : objects
         The claim of the release, and the features: :ref:`private-attributes`.

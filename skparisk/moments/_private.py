@@ -56,10 +56,9 @@ _NEW_PEOPLE = "not known: the units of the sums were taken from this table as we
 class PrivateMoments(PrivateMixin, BaseEstimator):
     """Sums of records and of their products, released once, with noise.
 
-    Everything else is computed from the released sums, for nothing more: ridge
-    regression for any penalty, least squares with standard errors that know the noise,
-    for any subset of the columns; linear discriminants of classes; means, covariances,
-    correlations and principal components.
+    From the released sums follow, as post-processing: ridge regression for any penalty,
+    and least squares with standard errors that know the noise, for any features; linear
+    discriminants; means, covariances, correlations and principal components.
 
     Parameters
     ----------
@@ -67,10 +66,9 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
-        proven for records in `bounds`, or in those of a reference that has them. A
-        known one, such as :func:`~skparisk.queries.moments_sensitivity_bound`, is in
-        units in which all of these are [-1, 1].
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is proven
+        for records in `bounds`, or in those of a schema. A known one, such as
+        :func:`~skparisk.queries.moments_sensitivity_bound`, is for bounds of [-1, 1].
 
     bounds : pair of float or sequence of pairs, default=None
         Lowest and highest value, of all features or of each, public. Private records
@@ -81,9 +79,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     reach : float, default=1.0
         With bounds: largest root mean square of the features of a record, in (0, 1],
-        where each is in [-1, 1] between its bounds; those that are longer are
-        shortened, silently. The smaller, the less noise there is. Models are then of
-        the shortened records, and shorten what they predict from.
+        in units where bounds are [-1, 1]. Longer records are shortened, silently, also
+        those that models predict from. The smaller, the less noise there is.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -91,12 +88,11 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     Attributes
     ----------
     sums_ : ndarray of shape (n_outputs,)
-        What is released: sums of all columns, features first, and then of the products
-        of columns i and j, i <= j; in units of `scale_` from `center_`.
+        The released sums of all columns, features first, and of the products of columns
+        i and j, i <= j; in units of `scale_` from `center_`.
 
     noise_covariance_ : ndarray of shape (n_outputs,) or (n_outputs, n_outputs)
-        Variances of the noise in them where it is uncorrelated, of which there may be
-        too many for a matrix; else its covariance.
+        Covariance of their noise; variances alone, if it is uncorrelated.
 
     center_, scale_ : ndarray of shape (n_columns,)
         Public: middles and half widths of the bounds, or means and standard deviations
@@ -108,20 +104,17 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
     certificate_, sampler_, n_features_in_, feature_names_in_ : objects
-        The claim, the noise and the data: :ref:`private-attributes`. Models that are
-        made from the sums have the same `certificate_`.
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-moments`). That of all private estimators:
-    :ref:`private-parameters`. Neighboring databases differ by what two records differ
-    by, whatever the others are. So each row of a public table is used in one pair, if
-    there are enough for the risk, and to learn the shape of the noise: the risk is then
-    over *people* of the population that the table was drawn from. One row in five is
-    used for the units alone. Records more than 32 scales from the center are moved
-    there, and all are rounded to a fine grid.
-
-    What is computed from the sums is post-processing: after "both" it has a delta.
+    :ref:`private-parameters`. Sums of neighboring databases differ as two records do,
+    whatever the others are. So each row of a public table is used in one pair, if there
+    are enough for the risk and for the shape of the noise: the risk is then over
+    *people* of the population that the table was drawn from. One row in five gives
+    units alone. Records more than 32 scales from the center are moved there, and all
+    are rounded to a fine grid. After ``randomness="both"`` post-processing has a delta.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from skparisk.core.rounding import add_up, ceil_text
 
 @dataclass(frozen=True)
 class Check:
-    """What one rule of a policy says of a certificate.
+    """The result of one rule of a policy.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Check:
         Whether it is kept.
 
     found, required : str
-        What the certificate has, and what the rule wants.
+        In words.
     """
 
     rule: str
@@ -57,19 +57,17 @@ class Policy:
         in [0, 1].
 
     relation : {"replace-one", "add-remove"}, default=None
-        What neighboring databases must be.
+        Required neighboring databases.
 
     reference_audited : bool, default=False
-        Whether an audit must support the risk; where nothing was sampled, there is
-        nothing to audit.
+        Require an audit that supports the risk, where pairs were sampled.
 
     public_reference : bool, default=False
-        Whether neighboring databases must be sampled from a public reference, by the
-        word of the caller, or not sampled at all.
+        Require pairs of a public reference, by the word of the caller, or none.
 
     attack_audited : bool, default=False
-        Whether an audit must have attacked such releases, and found no evidence against
-        the claim (:func:`~skparisk.audit_claim`). It is in a :class:`Report` alone.
+        Require an attack on such releases (:func:`~skparisk.audit_claim`) without
+        evidence against the claim. It is in a :class:`Report` alone.
 
     Raises
     ------
@@ -108,13 +106,7 @@ class Policy:
 
     @classmethod
     def from_toml(cls, path: Any) -> Self:
-        """Return a policy that is written in a file.
-
-        Parameters
-        ----------
-        path : str or path-like
-            A file of TOML, with the parameters as its keys, such as
-            ``epsilon = 1.0``.
+        """Return the policy of a file of TOML, with the parameters as its keys.
 
         Raises
         ------
@@ -145,19 +137,18 @@ class Policy:
             What is checked.
 
         *others : Certificate
-            Of what is released of the same records besides, such as private scores.
-            All guarantees must stand, and limits of numbers are for their sums, which
-            are none if these are about different relations.
+            Of other releases of the same records, such as private scores. All
+            guarantees must stand, and the limits are for sums. There are no sums over
+            different relations.
 
         attack_verdict : str, default=None
-            The verdict of a :class:`~skparisk.ClaimAudit` of such releases; None
-            without one.
+            The verdict of a :class:`~skparisk.ClaimAudit` of such releases, if any.
 
         Returns
         -------
         checks : tuple of Check
             Of the guarantee, and of each rule that is set, in the order of the
-            parameters. Where there is no guarantee, no limit is kept.
+            parameters. Without a guarantee no limit is kept.
         """
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
