@@ -25,7 +25,6 @@ from skparisk import (
     __version__,
 )
 from skparisk.__main__ import main
-from skparisk._cli._parser import UntilClosed
 from skparisk._filed import filed
 from skparisk.core.claim import Leak, as_certificate
 from skparisk.exceptions import UnrecordedReleaseError
@@ -482,18 +481,6 @@ def test_the_exit_code_is_that_of_the_process():
         done = subprocess.run([*run, policy], check=False, stdout=write)
         os.close(write)
         assert done.returncode == code
-
-
-def test_a_stream_that_is_closed_is_written_to_no_more():
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w") as closed:
-        stream = UntilClosed(closed)
-        assert stream.write("a") == 1
-        stream.flush()
-        assert stream.write("b") == 1
-        stream.flush()
-        assert stream.fileno() == write
 
 
 @pytest.mark.parametrize(

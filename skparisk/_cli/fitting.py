@@ -68,6 +68,8 @@ class _Public:
 
     @classmethod
     def of_table(cls, path: Path, reading: Reading, classes: bool) -> _Public:
+        import numpy as np
+
         target = reading.target
         texts = reading.texts(path, public=True).dropna(subset=[target])
         features = texts.drop(columns=target)
@@ -76,7 +78,19 @@ class _Public:
         kinds = {name: holds_numbers(features[name]) for name in features}
         check_words(features[[name for name in kinds if not kinds[name]]], path)
         y = as_target(texts[target], classes)
-        _check_target(y, texts[target], path, classes)
+        if not classes and (not len(y) or not np.isfinite(y).all()):
+            raise ValueError(
+                f"the target {target!r} of '{path}' must hold numbers with --estimator "
+                "ridge, written as 1234.5 or, with --decimal-comma, as 1.234,5; for "
+                "words, such as yes and no, give --estimator logistic."
+            )
+        n_classes = len({*y.tolist()}) if classes else 2
+        if not 2 <= n_classes <= max(_MOST_CLASSES, len(y) // _MOST_CLASSES):
+            raise ValueError(
+                f"the target {target!r} of '{path}' must hold a few classes, such as "
+                f"yes and no, and holds {n_classes} different values in {len(y)} "
+                "records; for numbers give --estimator ridge."
+            )
         return cls(as_table(features, kinds, MISSING), y, kinds, MISSING)
 
     def clip(self, X: Any) -> None:
@@ -110,13 +124,11 @@ class _Public:
                 "it out of the schema."
             )
         if classes == (y.dtype.kind in "biuf"):
-            wanted = "a range of numbers with --estimator ridge"
-            if classes:
-                wanted = (
-                    "categories that are texts in quotes, as labels of a file are, "
-                    "with --estimator logistic or linear-svc"
-                )
-            raise ValueError(f"the target of the schema must be declared by {wanted}.")
+            raise ValueError(
+                "the target of the schema must be declared by a range of numbers with "
+                "--estimator ridge, and by categories that are texts in quotes, as "
+                "labels of a file are, with logistic or linear-svc."
+            )
         return cls(X, y, kinds, gap)
 
 
@@ -194,25 +206,6 @@ def prepare(options: argparse.Namespace) -> Prepared:
         records_of(options.test, fitted=False),
         records_of(options.attack),
     )
-
-
-def _check_target(y: Any, texts: Any, path: Path, classes: bool) -> None:
-    """Refuse public targets that such an estimator cannot learn."""
-    import numpy as np
-
-    if not classes and (not len(y) or not np.isfinite(y).all()):
-        raise ValueError(
-            f"the target {texts.name!r} of '{path}' must hold numbers with --estimator "
-            "ridge, written as 1234.5 or, with --decimal-comma, as 1.234,5; for words, "
-            "such as yes and no, give --estimator logistic."
-        )
-    n_classes = len({*y.tolist()}) if classes else 2
-    if not 2 <= n_classes <= max(_MOST_CLASSES, len(y) // _MOST_CLASSES):
-        raise ValueError(
-            f"the target {texts.name!r} of '{path}' must hold a few classes, such as "
-            f"yes and no, and holds {n_classes} different values in {len(y)} records; "
-            "for numbers give --estimator ridge."
-        )
 
 
 def _pipeline_of(estimator: str, public: _Public) -> Any:
