@@ -1,20 +1,31 @@
 """Reports: one document as HTML, JSON and Markdown, with nothing in it that acts."""
 
+import dataclasses
 import hashlib
 import html
 import json
+import math
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
 
+import numpy as np
 import pytest
 from certificate_cases import CASES, every_case
 from certificates import certificate, minted
+from costs import CustomCost
 
-from skparisk import PrivacyLedger
+from skparisk import ClaimAudit, PrivacyLedger, SensitivitySampler
 from skparisk import _words as words
 from skparisk._filed import filed
-from skparisk.mechanisms import LaplaceMechanism
+from skparisk.audit import PairAttack
+from skparisk.core.claim import Leak
+from skparisk.cost import CompensationModel
+from skparisk.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+)
 from skparisk.report import Policy, Report
 
 EVIL = "</title><script>alert(1)</script> | * [x](javascript:1) `c` \x1b[31m\u202e\n# A"
@@ -23,6 +34,15 @@ ACRO = {"version", "tool", "results"}
 OUTPUT = {"uid", "status", "type", "properties", "files", "outcome", "command"}
 OUTPUT |= {"summary", "timestamp", "comments", "exception", "fair"}
 POLICY = Policy(epsilon=1.0, gamma=0.05, reference_audited=True)
+INSIDE = "inside the environment only: it was computed from private data without noise"
+COST = CompensationModel(5500.0, n_people=100)
+AUDIT = ClaimAudit(
+    "PrivateRidge",
+    certificate(n_records=450),
+    0.95,
+    1000,
+    (PairAttack(0.3, 1.0, 0.0, 0.55, 0.75, "a <line>"),),
+)
 
 
 class Page(HTMLParser):
@@ -293,3 +313,157 @@ def test_acro_is_told_of_files_and_broken_rules(tmp_path):
         output["properties"]["sha256"]["model.bin"]
         == report.document["files"][0]["sha256"]
     )
+
+
+def section(report, title):
+    """Return a section of the page."""
+    page = report.to_html()
+    return page.partition(f"<h2>{title}</h2>")[2].partition("</section>")[0]
+
+
+def about(report, title, name):
+    """Return what one row of a section says, None if there is no such row."""
+    row = rf"<th scope='row'>{re.escape(name)}</th><td>(.*?)</td>"
+    found = re.findall(row, section(report, title))
+    return html.unescape(found[0]) if found else None
+
+
+def error_of(report):
+    return about(report, "What it means", "expected error by the noise")
+
+
+def cost_of(report):
+    return about(report, "What it means", "cost for all people together")
+
+
+@pytest.fixture(scope="module", params=["isotropic", "diagonal", "whitened"])
+def sampler(request):
+    scales = np.array([1.0, 30.0, 900.0])
+    public = np.random.default_rng(0).exponential(size=(300, 3)) * scales
+    sampler = SensitivitySampler(
+        lambda X: X.mean(axis=0),
+        epsilon=1.0,
+        gamma=0.2,
+        noise_shape=request.param,
+        n_records=50,
+        n_pairs=60,
+        random_state=0,
+    )
+    return sampler.fit(public)
+
+
+def test_the_error_is_a_number_for_noise_of_every_shape(sampler):
+    """Of a sampler and of what has one; the certificate alone does not know it."""
+    deviations = np.sqrt(np.diag(sampler.mechanism_.covariance()))
+
+    class Fitted:
+        sampler_, certificate_ = sampler, sampler.certificate_
+
+    for source in (sampler, Fitted()):
+        report = Report(source)
+        noise = report.document["noise"]
+        assert noise["typical"] == pytest.approx(np.sqrt(np.mean(deviations**2)))
+        assert noise["least"] == pytest.approx(deviations.min())
+        assert noise["most"] == pytest.approx(deviations.max())
+        same = sampler.certificate_.evidence.noise_shape == "isotropic"
+        assert ("the root mean square" in error_of(report)) is not same
+        assert f"{noise['typical']:.3g}" in error_of(report)
+        assert INSIDE not in error_of(report)
+    alone = error_of(Report(sampler.certificate_))
+    assert ("of another size for each output" in alone) is not same
+
+
+@pytest.mark.parametrize(
+    ("source", "typical"),
+    [
+        (certificate(), 0.25 * math.sqrt(2)),
+        (GaussianMechanism(1.0, 0.5, 1e-6), None),
+        (certificate(epsilon=math.inf, noise_scale=0.0, curve=None), 0.0),
+        (certificate(sensitivity=1e308, noise_scale=1.5e308), None),
+        (ExponentialMechanism(1.0, 0.5), None),
+        (minted(0.5), None),
+    ],
+)
+def test_the_error_is_told_where_it_is_known(source, typical):
+    report = Report(source)
+    noise = report.document["noise"]
+    if isinstance(source, GaussianMechanism):
+        typical = source.noise_scale
+    if typical is None:
+        assert noise is None
+        assert error_of(report) is None
+    else:
+        assert noise == pytest.approx(dict.fromkeys(noise, typical))
+        assert f"{typical:.3g} for each output" in error_of(report)
+
+
+def test_an_error_that_private_data_set_stays_inside():
+    report = Report(certificate(leaks=[Leak.PRIVATE_REFERENCE], curve=None))
+    assert INSIDE in error_of(report)
+
+
+def test_declared_costs_are_told():
+    claim = certificate()
+    report = Report(claim, cost=COST)
+    assert report.document["cost"] == {
+        "model": "CompensationModel",
+        "declared": {
+            "compensation": 5500.0,
+            "n_people": 100.0,
+            "minimum": 0.0,
+            "rate": 1.0,
+        },
+        "total": COST.budget_of(claim),
+    }
+    assert "compensation 5500, n_people 100, minimum 0, rate 1" in cost_of(report)
+    assert cost_of(Report(claim)) is None
+    free = CustomCost(lambda epsilon: epsilon, n_people=3)
+    assert "inf in units of money, by a CustomCost with n_people 3" in cost_of(
+        Report(claim, cost=free)
+    )
+
+
+@pytest.mark.parametrize("changes", [{"leaks": [Leak.SEEDED_NOISE]}, {"risk": 1.0}])
+def test_without_a_guarantee_it_costs_all(changes):
+    report = Report(certificate(**changes), cost=COST)
+    assert report.document["cost"]["total"] == 550_000.0
+    assert "550,000.00 in units" in cost_of(report)
+    assert "the guarantee does not stand" in cost_of(report)
+    again = Report.from_dict(report.document)
+    assert cost_of(again) == cost_of(report)
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_what_attacks_found_is_evidence(public):
+    """And stays inside, unless the records were public."""
+    report = Report(certificate(), attack_audit=AUDIT, audit_is_public=public)
+    verdict = about(report, "Evidence", "attack audit")
+    assert verdict.startswith("no evidence found")
+    assert (INSIDE in verdict) is not public
+    shown = section(report, "Evidence")
+    assert (
+        "".join(f"<li>{html.escape(text)}</li>" for text in AUDIT.to_dict()["meaning"])
+        in shown
+    )
+    assert (INSIDE in re.findall("<p>(.*?)</p>", shown)[0]) is not public
+    assert "<line>" not in report.to_html()
+    again = Report.from_dict(report.document)
+    assert again.to_markdown() == report.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cost": 3}, "cost must be None or a CostModel, got 3"),
+        ({"attack_audit": "none"}, "attack_audit must be None or a ClaimAudit"),
+        ({"audit_is_public": "no"}, "audit_is_public must be True or False"),
+        (
+            {"attack_audit": dataclasses.replace(AUDIT, claim=minted(2.0))},
+            r"of the claim of source, with epsilon, delta, relation = \[1\.0, 0\.0, "
+            r"'replace-one'\], got one of \[2\.0, 0\.0, None\]",
+        ),
+    ],
+)
+def test_what_is_no_evidence_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Report(certificate(), **options)
