@@ -573,6 +573,10 @@ def test_reference_of_other_columns():
         PrivateMoments(sensitivity=FEW).fit(
             *people(50), X_reference=X[:, :2], y_reference=y
         )
+    with pytest.raises(ValueError, match="whose squares are finite"):
+        PrivateMoments(sensitivity=FEW).fit(
+            *people(50), X_reference=1e200 * X, y_reference=y
+        )
     moments = PrivateMoments(sensitivity=FEW).fit(
         people(50)[0], X_reference=np.column_stack([X[:, :2], np.ones(100)])
     )
