@@ -61,12 +61,7 @@ from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import (
-    Front,
-    PublicSteps,
-    freeze_front,
-    freeze_structure,
-)
+from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
 from skparisk.wrappers._recipes import LOCATIONS, find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
@@ -115,16 +110,15 @@ def make_query(
     public: PublicRecords,
     labels: PublicClasses | None,
     features: Records,
-    front: Front,
+    steps: Prepared,
 ) -> tuple[EstimatorQuery | LeafQuery, Any]:
     """Return what is asked of each database, and a fit to public records.
 
     It is found on these alone. Of sums no fit is made.
     """
-    align = _check_align(model, estimator)
+    align, prepared = _check_align(model, estimator), steps.estimator
     if releases_predictions(model):
-        points = _check_points(model, estimator, features)
-        prepared, public_steps, template = front.estimator, front.public_steps, None
+        points, template = _check_points(model, estimator, features), None
         fits, base = public.fits_and_base(prepared)
         reader: Reader = PredictionReader(model.release, points)
     else:
@@ -141,8 +135,6 @@ def make_query(
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels), None
-        prepared, others = freeze_structure(front.estimator, public)
-        public_steps = front.public_steps.with_others(others)
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
         if names is None:
@@ -166,8 +158,8 @@ def make_query(
         asked=estimator,
         template=template,
         ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
-        front=front.steps,
-        public_steps=public_steps,
+        front=steps.front,
+        public_steps=steps.public_steps,
     )
     return query, base
 
@@ -739,20 +731,19 @@ class PrivateEstimator(
             return schema, again, None, None
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
-            front = Front(estimator)
-            # Without noise there is no reason to fit on public records what can be
-            # released; and trees have steps of their own.
-            if math.isfinite(self.epsilon) and find_trees(estimator) is None:
-                front = freeze_front(
+            steps = Prepared(estimator)
+            if not (self._sums_leaves or self._sums_bounded):  # have steps of their own
+                steps = freeze_steps(
                     estimator,
                     public,
                     released_names(self) or (),
                     paired=sampler is not None and data.draw is None,
+                    noisy=math.isfinite(self.epsilon),
                 )
             query, base = make_query(
-                self, estimator, public, labels, data.features, front
+                self, estimator, public, labels, data.features, steps
             )
-        return public.schema, query, front.table, base if public.is_resampled else None
+        return public.schema, query, steps.table, base if public.is_resampled else None
 
     def _find_correction(
         self,
@@ -781,8 +772,6 @@ class PrivateEstimator(
             reason = "the reference has records of the training data"
         elif isinstance(query, LeafQuery):
             reason = "what trees learn are sums"
-        elif query.public_steps.supervised:
-            reason = "steps before the model looked at targets of the public records"
         elif self.combine == "reference" or math.isfinite(self.epsilon):
             sized = source.n_records if isinstance(source, SensitivitySampler) else None
             n_records = data.n_records if sized is None else int(sized)

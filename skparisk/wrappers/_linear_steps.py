@@ -98,7 +98,7 @@ def find_linear(
     released.
     """
     last = query.estimator
-    if isinstance(last, Pipeline) and (query.front or len(last) == 1):
+    while isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
     if query.align is not None:
         return None
