@@ -15,8 +15,8 @@ from laws import FALSE_ALARM
 from query_pairs import both_of
 from scipy import stats
 from sklearn.base import clone
-from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
@@ -87,7 +87,7 @@ ESTIMATORS = {
     "svm": (PrivateLinearSVC, {"classes": [0, 1]}, LABELS),
     "density": (PrivateKernelDensity, {"bounds": (-9, 9), "lattice_size": 2}, None),
     "wrapped": (PrivateEstimator, {"estimator": Lasso(0.1)}, Y),
-    "clusters": (PrivateEstimator, {"estimator": KMeans(2, n_init=1)}, None),
+    "components": (PrivateEstimator, {"estimator": PCA(2)}, None),
     "pipeline": (
         PrivateEstimator,
         {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
@@ -39,6 +39,7 @@ from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_random_state,
+    is_number,
     warn_caller,
 )
 from skparisk.core.claim import Assumption, Leak
@@ -56,6 +57,7 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.wrappers._centers import find_centers, make_centers_query
 from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
 from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
@@ -412,7 +414,9 @@ class PrivateEstimator(
         * "auto": the learned numbers that its methods depend on, found by comparing
           fits on public records (:ref:`thm-fitted-attributes`).
           Of trees and forests, also at the end of a Pipeline: sums over the records in
-          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`).
+          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`). Of
+          `KMeans`: sums over the records nearest to centers of the reference, one step
+          of Lloyd's algorithm (:ref:`thm-centers`).
         * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
           inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
@@ -423,18 +427,18 @@ class PrivateEstimator(
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests and naive Bayes classifiers, is proven: pure epsilon-differential
-        privacy. Forests get much less noise from a sampler with ``randomness="both"``
-        and ``law="gaussian"``; for them a noise shape of "auto" is "isotropic". Naive
-        Bayes classifiers have bounds of features from the reference, to which they are
-        clipped.
+        forests, naive Bayes classifiers, and by default for `KMeans`, is proven: pure
+        epsilon-differential privacy. Forests get much less noise from a sampler with
+        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
+        is "isotropic". Naive Bayes classifiers have bounds of features from the
+        reference, to which they are clipped, as has `KMeans`.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
         given what was read from a fit, and from a fit on public records, each a
         mapping of names to arrays, and returns the first in the signs and the order of
-        the second. "auto": components of `PCA` and the like, cluster centers of
-        `KMeans`. Needs a reference; nothing is aligned without one, or without noise.
+        the second. "auto": components of `PCA` and the like. Needs a reference; nothing
+        is aligned without one, or without noise.
 
     X_public : array-like of shape (n_points, n_features), default=None
         For "predict" and "predict_proba": where predictions are released. Public.
@@ -672,7 +676,29 @@ class PrivateEstimator(
 
     @property
     def _sums_leaves(self) -> bool:
-        return self.release == "auto" and find_trees(self.estimator) is not None
+        trees = self.release == "auto" and find_trees(self.estimator) is not None
+        return trees or self._moves_centers
+
+    @property
+    def _moves_centers(self) -> bool:
+        declared = is_number(self.sensitivity) or isinstance(
+            self.sensitivity, KnownSensitivity
+        )
+        found = self.release == "auto" and not declared
+        return found and find_centers(self.estimator) is not None
+
+    @property
+    def _query_is_given(self) -> bool:
+        return super()._query_is_given and not self._moves_centers
+
+    def _check_privacy(
+        self, bound_parameters: Mapping[str, Any] | None = None
+    ) -> SensitivitySource:
+        """Return where the sensitivity comes from: of centers the proven bound."""
+        source = super()._check_privacy(bound_parameters)
+        # Their pairs are of half of a table, and hardly shorter than the bound.
+        by_default = self.sensitivity is None and self._moves_centers
+        return "bound" if by_default else source
 
     @property
     def _sums_bounded(self) -> bool:
@@ -731,13 +757,17 @@ class PrivateEstimator(
             return schema, again, None, None
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
+            paired = sampler is not None and data.draw is None
+            if self._moves_centers:
+                sums, apart = make_centers_query(estimator, public, paired=paired)
+                return public.schema, sums, apart, None
             steps = Prepared(estimator)
             if not (self._sums_leaves or self._sums_bounded):  # have steps of their own
                 steps = freeze_steps(
                     estimator,
                     public,
                     released_names(self) or (),
-                    paired=sampler is not None and data.draw is None,
+                    paired=paired,
                     noisy=math.isfinite(self.epsilon),
                 )
             query, base = make_query(
