@@ -19,7 +19,6 @@ from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
     _budget,
-    _marker,
     _open,
     check_room,
     spend,
@@ -227,10 +226,10 @@ def test_who_interrupts_the_opening_may_open_a_ledger(
         with inner:
             spend(0.1)
 
-    interrupt(monkeypatch, _marker, function, handler)
+    interrupt(monkeypatch, _open, function, handler)
     with PrivacyLedger(1.0) as outer:
         spend(0.2)
-        assert any(map(_marker._is_held, map(str, marker_folder.iterdir())))
+        assert any(map(_open._is_held, map(str, marker_folder.iterdir())))
     assert levels(inner) == [0.1]
     assert levels(outer) == [0.1, 0.2]
     assert list(marker_folder.iterdir()) == []
