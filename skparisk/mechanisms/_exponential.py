@@ -20,8 +20,7 @@ from skparisk.core.laws import LAWS, Law
 from skparisk.core.noise import AdditiveNoise, OnGrid, round_to_grid, to_dyadic
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN
-from skparisk.mechanisms._known import DECLARED
-from skparisk.mechanisms._laplace import LaplaceMechanism
+from skparisk.mechanisms._additive import DECLARED, LaplaceMechanism
 
 # No candidate counts as farther below the best one, in steps of the grid.
 _FARTHEST = 2**62
@@ -33,18 +32,7 @@ class _Chooser(OnGrid):
     """What chooses among candidates, for a noise scale in steps of a grid."""
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
-        """Return what draws a choice by scores; what fails comes before.
-
-        Parameters
-        ----------
-        values : array-like of shape (n_candidates,) or (n_rows, n_candidates)
-            Finite scores. Each row is a release of its own.
-
-        Returns
-        -------
-        draw : callable
-            ``draw(source)`` returns the index of a candidate, or one for each row.
-        """
+        """Return what draws a choice by scores; what fails comes before."""
         rows, single = _check_scores(values), np.ndim(values) == 1
 
         def draw(source: ByteSource) -> int | NDArray[np.intp]:
