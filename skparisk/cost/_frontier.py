@@ -17,8 +17,7 @@ from skparisk.core.checks import (
     check_number,
     check_probability,
 )
-from skparisk.cost._base import CostModel
-from skparisk.cost._laws import Floats
+from skparisk.cost._models import CostModel, Floats
 from skparisk.model_selection._candidates import configure
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
