@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn import model_selection
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.compose import (
     ColumnTransformer,
     TransformedTargetRegressor,
@@ -30,13 +31,25 @@ from skparisk.model_selection._candidates import (
     has_pairs,
     own_sampler,
 )
-from skparisk.model_selection._splits import may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import LearnedReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._sampler import claim_at_most
 
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
+_BY_POSITION = (
+    model_selection.GroupKFold,
+    model_selection.GroupShuffleSplit,
+    model_selection.KFold,
+    model_selection.LeaveOneGroupOut,
+    model_selection.LeaveOneOut,
+    model_selection.LeavePGroupsOut,
+    model_selection.LeavePOut,
+    model_selection.PredefinedSplit,
+    model_selection.RepeatedKFold,
+    model_selection.ShuffleSplit,
+    model_selection.TimeSeriesSplit,
+)
 _FITS_EACH_ONCE = (
     ColumnTransformer,
     FeatureUnion,
@@ -157,6 +170,17 @@ def search_certificate(search: Any) -> Certificate:
     if any(candidate.learns_more for candidate in candidates):
         leaks.append(Leak.LEARNS_MORE)
     return total.weaken(leaks=leaks)
+
+
+def may_split_by_values(cv: Any, estimator: Any) -> bool:
+    """Tell if `cv` may look at values, as scikit-learn understands it.
+
+    Splits that are given as lists of indices are taken to be fixed; groups to be those
+    of the owners of records. A splitter that is not known may do anything.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return is_classifier(estimator)
+    return hasattr(cv, "split") and type(cv) not in _BY_POSITION
 
 
 def private_parts(estimator: Any) -> list[Any]:
