@@ -41,43 +41,37 @@ class PrivacyLedger:
     """A privacy budget: every release is recorded, and none may exceed it.
 
     While a ledger is open (``with ledger:``), all releases of the library are charged
-    to it, in whatever thread they are made: it is not local to a thread. The one that
-    does not fit is refused before its noise is drawn. Ledgers may be nested; all that
-    are open are charged, or none.
+    to it, from any thread. A release that does not fit is refused before its noise is
+    drawn. Ledgers may be nested; all open ones are charged, or none.
 
     Parameters
     ----------
     epsilon : float
-        Privacy level that all releases together may have, in (0, inf], rounded down to
-        a float as all limits are. Infinite: no limit at all, neither of delta nor of
-        risk; releases are only recorded.
+        Privacy level of all releases together, in (0, inf], rounded down to a float as
+        all limits are. Infinite: releases are only recorded, whatever delta and risk.
 
     delta : float, default=0.0
-        Additive relaxation that they may have together, in [0, 1).
+        Additive relaxation of all releases together, in [0, 1).
 
     gamma : float, default=1.0
-        Risk that they may have together, including the probability that a certificate
+        Risk of all releases together, including the probability that a certificate
         fails, in [0, 1]. 1: any risk.
 
     composition : {"basic", "advanced", "exact"}, default="basic"
-        How releases compose. "basic": levels, deltas and risks add up. "advanced":
-        that, or advanced composition of levels that are chosen on the way
-        (:ref:`thm-filter`), where one half of `delta` is for the composition and the
-        other for the deltas of the releases.
-        "exact": "basic", or :func:`~skparisk.core.compose_exact`; slow for
-        hundreds of releases, the others are not. The last two need a `delta` above 0.
+        "basic": levels, deltas and risks add up. "advanced": that, or a privacy filter
+        (:ref:`thm-filter`), with half of `delta` for the composition and half for the
+        releases. "exact": "basic", or :func:`~skparisk.core.compose_exact`, which is
+        slow for hundreds of releases. The last two need a `delta` above 0.
 
     path : str or path-like, default=None
-        A new file that the ledger is kept in, a SQLite database, which outlives a
-        crash, and which other processes may use at the same time by :meth:`open`. It
-        must be on a local disk. None: it is kept in memory.
+        A new file for the ledger: a SQLite database on a local disk, which outlives a
+        crash, and which other processes may use by :meth:`open`. None: in memory.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, of `remaining` as well, or `path` is on a
-        network file system, as far as the system tells, or has an ending that SQLite
-        uses, such as "-journal".
+        If a parameter is out of range, of `remaining` as well. If `path` is on a
+        network file system, or has an ending that SQLite uses, such as "-journal".
 
     OSError
         If `path` exists and is not an empty file (FileExistsError), or cannot be
@@ -88,17 +82,17 @@ class PrivacyLedger:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-ledger`). Whatever is asked on the way, and with levels
-    that depend on earlier releases, all releases that were charged are together
-    (epsilon, delta)-differentially private, but for a risk of at most `gamma`; with
-    "exact", provided that how many there are, and their levels, were fixed before. A
-    risk over pairs adds up if what is asked does not depend on earlier releases. The
-    caller must ensure that all releases about the same people are charged: a ledger
-    knows nothing of those that were made while it was closed, on another machine, or
-    without the library. A release that is made in a process that cannot record it,
-    such as a worker of joblib, is refused. What is released inside of
-    :func:`~skparisk.ledger.suspend_open` is not charged; what is released with
-    ``charges=`` of one's own is charged as these say.
+    **Guarantee** (:ref:`thm-ledger`). All charged releases together are (epsilon,
+    delta)-differentially private, but for a risk of at most `gamma`, even if levels and
+    queries depend on earlier releases. With "exact" the number of releases and their
+    levels must be fixed before. A risk over pairs adds up if queries do not depend on
+    earlier releases.
+
+    The caller must ensure that all releases about the same people are charged. A ledger
+    does not see releases that were made while it was closed, on another machine,
+    without the library, or inside of :func:`~skparisk.ledger.suspend_open`; releases
+    with ``charges=`` of one's own are charged as these say. A process that cannot
+    record a release, such as a worker of joblib, refuses it.
 
     A ledger is a handle: copies, and clones of scikit-learn, are the same ledger. It
     cannot be pickled.
@@ -142,11 +136,10 @@ class PrivacyLedger:
         Parameters
         ----------
         path : str or path-like
-            As it was given to the ledger.
+            File of the ledger.
 
         head : str, default=None
-            The `head` that was filed at any time before. What it stood for must still
-            be there.
+            A `head` that was filed before; the file must still contain it.
 
         Raises
         ------
@@ -154,11 +147,10 @@ class PrivacyLedger:
             If it is not as the library wrote it.
 
         ValueError
-            If it is on a network file system, as far as the system tells.
+            If it is on a network file system.
 
         OSError
-            If it is not there, or cannot be read. It can be looked at where it cannot
-            be written to, but for what a crash left to mend.
+            If it is not there, or cannot be read. A read-only file can be looked at.
         """
         ledger = cls.__new__(cls)
         ledger._book = book = FileBook(path)
@@ -173,10 +165,9 @@ class PrivacyLedger:
         path: str | os.PathLike[str] | None = None,
         head: str | None = None,
     ) -> PrivacyLedger:
-        """Return a new ledger with all that another one held when it was exported.
+        """Return a new ledger with the contents of an export, and the same head.
 
-        It has the same head, and is a ledger of its own from then on: what is charged
-        to one of them the other does not know of.
+        The two ledgers are independent from then on.
 
         Parameters
         ----------
@@ -215,11 +206,11 @@ class PrivacyLedger:
         return ledger
 
     def to_jsonl(self, file: str | os.PathLike[str] | TextIO) -> None:
-        """Write all that it holds as JSON lines, to read, to file and to import.
+        """Export it as JSON lines, to read, to file and to import.
 
-        The first line is the budget; each other one a charge, with its time, its note
-        and the certificates of its releases; the last one tells how many there are.
-        Each has the hash of all that is before, so that changes are noticed.
+        The first line is the budget, the last one the number of lines; each other one
+        is a charge, with its time, note and certificates. Each has the hash of all
+        lines before it, so that changes are noticed.
 
         Parameters
         ----------
@@ -243,9 +234,9 @@ class PrivacyLedger:
 
     @property
     def spent(self) -> Certificate:
-        """What all releases so far guarantee together, at levels fixed beforehand.
+        """Guarantee of all releases so far, if their levels were fixed beforehand.
 
-        If they were chosen on the way, what holds is `limit`.
+        If levels were chosen on the way, `limit` holds.
         """
         return self._book.budget.spent(self._history())
 
@@ -256,10 +247,7 @@ class PrivacyLedger:
 
     @property
     def head(self) -> str:
-        """Hash of all that it holds.
-
-        Filed elsewhere, it shows later that nothing of this was rewritten.
-        """
+        """Hash of all contents: filed elsewhere, it proves later what was charged."""
         with self._book.locked():
             return self._book.head()
 
@@ -285,28 +273,6 @@ class PrivacyLedger:
         n = check_at_least(n, "n", 1)
         return self._book.budget.remaining(self._history(), n)
 
-    def split(self, k: int) -> tuple[float, ...]:
-        """Return k equal privacy levels that fit, where ``epsilon / k`` may not.
-
-        Parameters
-        ----------
-        k : int
-            As for `remaining`.
-
-        Returns
-        -------
-        epsilons : tuple of float
-            k times ``remaining(k)``.
-
-        Examples
-        --------
-        >>> from skparisk import PrivacyLedger
-        >>> PrivacyLedger(epsilon=10.0).split(3)
-        (3.333333333333333, 3.333333333333333, 3.333333333333333)
-        """
-        k = check_at_least(k, "k", 1)
-        return (self.remaining(k),) * k
-
     def spend(self, *releases: Any, note: str = "") -> None:
         """Charge this ledger for releases that are made elsewhere, open or not.
 
@@ -317,7 +283,7 @@ class PrivacyLedger:
             (epsilon, delta, risk). All of them are charged, or none.
 
         note : str, default=""
-            What is released: it is kept in the ledger, so nothing private.
+            Description, which is kept in the ledger: nothing private.
 
         Raises
         ------
@@ -325,9 +291,11 @@ class PrivacyLedger:
             If they do not fit into the budget. Nothing was charged.
 
         IncompatibleError
-            If their relation of neighboring databases is not that of earlier ones, or
-            the ledger is that of another process (then an
-            :class:`~skparisk.exceptions.UnrecordedReleaseError`). Nothing was charged.
+            If their relation of neighboring databases is not that of earlier ones.
+            Nothing was charged.
+
+        UnrecordedReleaseError
+            If the ledger is that of another process. Nothing was charged.
 
         OSError
             If the file cannot be written: PermissionError where that is not allowed.

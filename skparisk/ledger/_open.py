@@ -332,17 +332,16 @@ def spend(*releases: Any, note: str = "") -> None:
     Raises
     ------
     BudgetExceededError, IncompatibleError
-        As for :meth:`PrivacyLedger.spend`; also if a charge of this very thread was
-        interrupted, as by a signal handler. Nothing was charged.
+        As for :meth:`PrivacyLedger.spend`; also in a signal handler that interrupts a
+        charge of this thread. Nothing was charged.
 
     UnrecordedReleaseError
         If no ledger is open here, but one is in the process that started this one, or
-        in one that sends work to the Dask cluster that this is a worker of, where it
-        cannot be recorded. It is an IncompatibleError.
+        in a client of the Dask cluster that this is a worker of.
 
     LedgerError, OSError
-        If the file of a ledger was changed, or cannot be written. Nothing is released;
-        if there are several ledgers some may be charged.
+        If the file of a ledger was changed, or cannot be written. Of several ledgers
+        some may be charged.
     """
     certificates = as_certificates([*releases])
     charge(_charged("a release"), certificates, note)
@@ -410,11 +409,10 @@ OPEN = _OpenLedgers()
 
 @contextmanager
 def suspend_open() -> Iterator[None]:
-    """Do not charge, for what this thread releases, the ledgers that are open now.
+    """Suspend charges for releases of public data by this thread.
 
-    For releases of public data. Ledgers that are opened inside are charged, also those
-    that were open before. A generator that yields inside suspends its caller as well,
-    until it goes on: do not yield there.
+    Ledgers that are opened inside are charged, also those that were open before. Do not
+    yield inside: a generator would suspend its caller as well.
     """
     here = (os.getpid(), threading.get_ident())
     suspension = _Suspension(frozenset(list(_here.open)), *here)
