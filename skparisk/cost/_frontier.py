@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import (
-    CalibrationError,
     IncompatibleError,
     are_inside,
     check_epsilon,
-    check_number,
     check_probability,
 )
 from skparisk.cost._models import CostModel, Floats
@@ -61,8 +59,8 @@ class Frontier:
     >>> points = Frontier([1, 2, 3], [0.1] * 3, [10, 20, 30], [5, 3, 4], [0, 0, 0])
     >>> points.efficient.tolist()
     [True, True, False]
-    >>> points.epsilon[points.cheapest(max_error=4.5)].item()
-    2.0
+    >>> points.epsilon[points.error <= 4.5].tolist()
+    [2.0, 3.0]
     """
 
     epsilon: Floats
@@ -102,39 +100,6 @@ class Frontier:
         no_worse = (self.cost <= cost) & (self.error <= error)
         better = (self.cost < cost) | (self.error < error)
         return np.logical_not((no_worse & better).any(axis=1))
-
-    def cheapest(self, max_error: float) -> int:
-        """Return which point has the least cost of those that keep to an error.
-
-        Parameters
-        ----------
-        max_error : float
-            Error that is tolerated, as in `error`.
-
-        Returns
-        -------
-        index : int
-            Its place in each vector. Of equal ones in cost, the one of least error.
-
-        Raises
-        ------
-        CalibrationError
-            If all errors are larger; ``best`` is the smallest.
-        ValueError
-            If `max_error` is no number.
-        """
-        most = check_number(max_error, "max_error", "(-inf, inf)")
-        tolerated = self.error <= most
-        if not tolerated.any():
-            best = float(self.error.min())
-            raise CalibrationError(
-                f"max_error must be at least {best!r}, the smallest error of all "
-                f"points, got {max_error!r}.",
-                most,
-                best,
-            )
-        rows = np.flatnonzero(tolerated)
-        return int(rows[np.lexsort([self.error[rows], self.cost[rows]])[0]])
 
 
 def frontier(

@@ -103,8 +103,8 @@ def _around_best(grid: Floats, values: Floats) -> tuple[float, float]:
 class CostModel(ABC):
     """What privacy levels cost: the common part of all models.
 
-    A subclass says what one person is to be paid, in `per_person`, and has `n_people`:
-    any cost that does not fall as the level rises. It is checked wherever it is used.
+    A subclass has `n_people`, and `per_person`: the payment for one person, any
+    function that does not fall as the level rises. It is checked wherever it is used.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class CostModel(ABC):
         n_outputs: int = 1,
         law: str | RiskLaw = "exact",
     ) -> Any:
-        r"""Return what a release costs whose loss is often below that of its noise.
+        r"""Return the budget of a release whose loss is often below its noise's level.
 
         Parameters
         ----------

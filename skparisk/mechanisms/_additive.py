@@ -85,7 +85,7 @@ class _AdditiveMechanism(ABC):
         BudgetExceededError, IncompatibleError
             If a ledger is open and refuses; each row is charged.
         """
-        # What counts are numbers: a `size` of the caller's may be anything.
+        # A `size` of the caller's own type may be anything.
         values = np.asarray(values, dtype=np.float64)
         n_rows = values.size // self.noise.n_outputs
         return np.asarray(
@@ -129,9 +129,8 @@ class LaplaceMechanism(_AdditiveMechanism):
     Attributes
     ----------
     noise_scale : float
-        Scale b of the noise of each value, slightly above sensitivity / epsilon:
-        the rounding of the values, at most one step of the grid each, and of the
-        sensitivity itself are paid for.
+        Scale b of the noise of each value: sensitivity / epsilon, and slightly more to
+        pay for the rounding of the values and of the sensitivity.
 
     grid : float
         Distance of neighboring releasable values.

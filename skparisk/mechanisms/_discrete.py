@@ -18,7 +18,7 @@ from skparisk.core.noise import to_dyadic
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN
 
-# What the whole-number weights of a law sum to.
+# Sum of the whole-number weights of a law.
 _TOTAL_WEIGHT = 2**62
 
 _MOST_ANSWERS = 2**31
@@ -45,17 +45,15 @@ class DiscreteMechanism:
     Attributes
     ----------
     matrix : ndarray of shape (n_inputs, n_outputs)
-        The law that outputs are drawn from: the matrix that was given, with each row
-        divided by its sum and rounded to multiples of 2**-62. A probability below
-        2**-62 may become 0.
+        Law of the outputs: the given matrix, each row divided by its sum and rounded to
+        multiples of 2**-62.
 
     weights : ndarray of shape (n_inputs, n_outputs), int64
         The same law exactly, in units of 2**-62.
 
     epsilon : float
         Privacy level, in [0, inf]: logarithm of the largest ratio of two probabilities
-        of one output, rounded up. Infinite if an output is possible for some inputs
-        only.
+        of one output, rounded up. Infinite if only some inputs allow an output.
 
     Raises
     ------
@@ -65,8 +63,8 @@ class DiscreteMechanism:
 
     Notes
     -----
-    **Guarantee**. The output is epsilon-differentially private for any two inputs,
-    that is in the local model: by the definition, with exact integers.
+    **Guarantee**. The output is epsilon-differentially private for any two inputs (the
+    local model): by the definition, with exact integers.
 
     Examples
     --------
@@ -225,7 +223,7 @@ def _matrix_level(weights: NDArray[np.int64]) -> float:
 
 @dataclass(frozen=True)
 class RandomizedResponse:
-    """The true answer with some probability, and else any other, drawn exactly.
+    """Randomized response: the true answer with some probability, drawn exactly.
 
     Parameters
     ----------
@@ -233,8 +231,7 @@ class RandomizedResponse:
         Number N of possible answers, in [1, 2**31].
 
     epsilon : float, default=None
-        Privacy level, in (0, inf]. The truth is told as often as it allows. Infinite:
-        always.
+        Privacy level, in (0, inf]. Infinite: always the true answer.
 
     truth_probability : float, default=None
         Probability p of the true answer, in [0, 1]; each other one has a probability
@@ -244,8 +241,8 @@ class RandomizedResponse:
     Attributes
     ----------
     epsilon : float
-        Achieved privacy level, \\|ln(p (N - 1)/(1 - p))\\|, rounded up; never above the
-        one that was asked for. 0 for one answer, which tells nothing.
+        Achieved privacy level, \\|ln(p (N - 1)/(1 - p))\\|, rounded up, and at most
+        the given one. 0 for one answer.
 
     truth_probability : float
         Probability of the true answer, rounded to the nearest floating-point number.
@@ -260,10 +257,9 @@ class RandomizedResponse:
 
     Notes
     -----
-    **Guarantee**. The response is epsilon-differentially private for any two answers,
-    that is in the local model: no one needs to be trusted but the one who answers
-    (Warner 1965; Kairouz, Oh and Viswanath 2016 for more than two answers). The
-    level is that of the whole numbers that the probabilities are rounded to.
+    **Guarantee**. The response is epsilon-differentially private for any two answers
+    (the local model: nobody else needs to be trusted), after all rounding (Warner 1965;
+    Kairouz, Oh and Viswanath 2016 for more than two answers).
 
     Examples
     --------
@@ -328,8 +324,8 @@ class RandomizedResponse:
         Parameters
         ----------
         answers : array-like of int, of any shape
-            In [0, n_answers). Each is a release of its own. The first axis is over
-            people; further ones are over questions that each of them is asked.
+            In [0, n_answers). The first axis is over people, further ones over
+            questions to each of them.
 
         noise_random_state
             As in :meth:`LaplaceMechanism.release`.
@@ -345,8 +341,7 @@ class RandomizedResponse:
             If an answer is out of range.
 
         BudgetExceededError
-            If a ledger is open and refuses; each question is charged once, as its
-            answers are those of different people.
+            If a ledger is open and refuses; each question is charged once.
         """
         n_questions = math.prod(np.shape(answers)[1:])
         responses: NDArray[np.intp] = draw(
@@ -376,9 +371,7 @@ class RandomizedResponse:
         return draw
 
     def estimate_proportions(self, responses: ArrayLike) -> NDArray[np.float64]:
-        """Estimate how frequent each answer is, from responses.
-
-        A function of what is released, at no cost in privacy.
+        """Estimate the proportion of each answer. Post-processing, so it is free.
 
         Parameters
         ----------
@@ -389,14 +382,12 @@ class RandomizedResponse:
         -------
         proportions : ndarray of shape (n_answers,)
             (share of responses - q)/(p - q), with p the probability of the truth and q
-            that of each other answer. Unbiased. They sum to 1, and may be below 0 or
-            above 1.
+            that of each other answer. Unbiased, of sum 1; single ones may be below 0.
 
         Raises
         ------
         ValueError
-            If a response is out of range, there is none, or all responses are as
-            probable whatever the answers are (p = q).
+            If a response is out of range, there is none, or p = q.
         """
         counts, n = self._count(responses, least=1)
         scale, other = n * self._slope, n * self.weights[1]
@@ -405,8 +396,6 @@ class RandomizedResponse:
 
     def estimate_variances(self, responses: ArrayLike) -> NDArray[np.float64]:
         """Estimate the variance of each estimated proportion, from the same responses.
-
-        A function of what is released, at no cost in privacy.
 
         Parameters
         ----------
@@ -430,8 +419,7 @@ class RandomizedResponse:
     def variance(self, proportions: ArrayLike, n_responses: int) -> NDArray[np.float64]:
         """Return the variance of each estimated proportion.
 
-        Over both the draw of people and their responses: their answers are
-        independent draws from a population with these proportions.
+        Over independent draws of people from a population, and over their responses.
 
         Parameters
         ----------
@@ -445,8 +433,7 @@ class RandomizedResponse:
         -------
         variances : ndarray of shape (n_answers,)
             l (1 - l)/(n (p - q)²), with l = q + (p - q) proportion the probability of
-            a response (Warner 1965). The part of the noise alone is what this exceeds
-            proportion (1 - proportion)/n by.
+            a response (Warner 1965).
 
         Raises
         ------

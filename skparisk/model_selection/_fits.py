@@ -1,4 +1,4 @@
-"""Fits of a search: what they may take, what they release, and what was chosen."""
+"""Fits of a search: records that they refuse, releases that they record, the choice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 
-# What to do in a search about a ledger that is open in another process.
+# Remedy in a search for a ledger that is open in another process.
 _OWN_LEDGER = (
     "A private search counts with its own ledger, which is open while it fits: use "
     "n_jobs=None in the estimator."
@@ -41,7 +41,7 @@ _OWN_LEDGER = (
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a selection chooses from, and the parameters that all of them share."""
+    """Candidates, records and parameters of a selection."""
 
     candidates: Sequence[Candidate]
     records: Records
@@ -55,7 +55,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The candidate that was chosen, fitted, and what all of it guarantees."""
+    """The chosen candidate, fitted, and the guarantee of the whole search."""
 
     index: int
     fitted: Any
@@ -86,7 +86,7 @@ def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificat
         advice = f"{error} {_OWN_LEDGER}"
     if advice:
         raise UnrecordedReleaseError(advice)
-    # Of a ledger in memory, which keeps what it was charged with.
+    # A ledger in memory keeps the certificates themselves.
     releases = [as_certificate(entry.certificate) for entry in tape.releases]
     if not releases:
         raise IncompatibleError(

@@ -1,8 +1,7 @@
-"""What the papers print, for whoever reproduces it; much of it does not hold.
+"""Formulas of the papers as printed, to reproduce them; some do not hold.
 
-Nothing in the rest of the package rests on this module: its functions are formulas of
-numbers, and no certificate comes of them. What takes their place, and a counterexample
-for each, is in the theory pages.
+They are functions of numbers, and make no certificate. The theory pages have valid
+ones, and a counterexample for each that does not hold (:ref:`errata <errata>`).
 """
 
 from skparisk.papers._dandekar import (
