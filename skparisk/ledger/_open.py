@@ -60,7 +60,8 @@ class Marker:
                 "directory of your own."
             )
         if os.name == "posix":  # pragma: no branch
-            _sweep(folder)
+            for left in folder.iterdir():  # of processes that were killed
+                _is_held(left, sweep=True)
         while True:
             fd, path = tempfile.mkstemp(prefix=self._prefix, dir=folder)
             if _try_lock(fd) and os.path.exists(path):
@@ -120,32 +121,19 @@ def _user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0
 
 
-def _is_held(path: str | Path) -> bool:
-    with _tried(path) as free:
-        return not free
-
-
-def _sweep(folder: Path) -> None:
-    """Remove the markers that nobody holds: of processes that were killed."""
-    for path in folder.iterdir():
-        with _tried(path) as free:
-            if free:  # and nobody else can lock it until it is gone
-                path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _tried(path: str | Path) -> Iterator[bool]:
-    """Lock a marker if nobody holds it, and tell if so."""
+def _is_held(path: str | Path, *, sweep: bool = False) -> bool:
+    """Tell if any process holds a marker; maybe remove it if none does."""
     try:
         fd = os.open(path, os.O_RDWR)
     except FileNotFoundError:  # released since it was listed
-        yield True
-        return
+        return False
     except OSError:  # it is of another user
-        yield False
-        return
+        return True
     try:
-        yield _try_lock(fd)
+        free = _try_lock(fd)
+        if free and sweep:  # and nobody else can lock it until it is gone
+            Path(path).unlink(missing_ok=True)
+        return not free
     finally:
         os.close(fd)  # unlocks
 

@@ -198,13 +198,8 @@ def declared_certificate(estimator: Any) -> Certificate | None:
         for name in private
         for other, part in parts.items()
     )
-    samplers = [
-        parts[name]
-        if isinstance(parts[name], SensitivitySampler)
-        else own_sampler(parts[name])
-        for name in private
-    ]
-    # From how many records is learned depends on how many there are.
+    # The number of records to learn from depends on that of all records.
+    samplers = [_source(parts[name]) for name in private]
     unclear |= any(
         isinstance(sampler.reference, LearnedReference)
         for sampler in samplers
@@ -269,29 +264,24 @@ def _is_elementwise(func: Any) -> bool:
     return func is None or (isinstance(func, np.ufunc) and func.signature is None)
 
 
+def _source(part: Any) -> SensitivitySampler | None:
+    """Return the sampler of a private estimator, if any."""
+    return part if isinstance(part, SensitivitySampler) else own_sampler(part)
+
+
 def _declared(part: Any) -> Certificate:
     """Return what a private estimator will spend at most."""
-    source = part if isinstance(part, SensitivitySampler) else own_sampler(part)
-    claim = as_seeded(_claimed(part, source), part.noise_random_state)
+    source = _source(part)
+    known = getattr(part, "sensitivity", None) if source is None else source
+    if isinstance(known, Real):
+        known = KnownSensitivity(float(known))
+    if isinstance(part, RandomizedResponseTransformer) or isinstance(known, str):
+        claim = as_certificate(part.epsilon).weaken(relation="replace-one")
+    elif isinstance(known, KnownSensitivity):
+        sensitivity, target, law = known._check(part.epsilon, part.gamma)
+        claim = find_known(sensitivity, target, law=law)[1]
+    else:
+        sampler = SensitivitySampler() if source is None else source
+        claim = claim_at_most(sampler, part.epsilon, part.gamma)
+    claim = as_seeded(claim, part.noise_random_state)
     return claim if source is None else as_seeded(claim, source.noise_random_state)
-
-
-def _claimed(part: Any, source: SensitivitySampler | None) -> Certificate:
-    """Return what it will spend with noise that is not seeded."""
-    if isinstance(part, RandomizedResponseTransformer):
-        return as_certificate(part.epsilon).weaken(relation="replace-one")
-    if isinstance(part, PrivateMixin) and source is None:
-        if isinstance(part.sensitivity, str):
-            return as_certificate(part.epsilon).weaken(relation="replace-one")
-        if isinstance(part.sensitivity, Real):
-            return _declared_known(part, KnownSensitivity(float(part.sensitivity)))
-        if isinstance(part.sensitivity, KnownSensitivity):
-            return _declared_known(part, part.sensitivity)
-    sampler = SensitivitySampler() if source is None else source
-    return claim_at_most(sampler, part.epsilon, part.gamma)
-
-
-def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
-    """Return what is spent at most at a known sensitivity."""
-    sensitivity, target, law = known._check(part.epsilon, part.gamma)
-    return find_known(sensitivity, target, law=law)[1]

@@ -216,7 +216,7 @@ def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch)
     ledger.spend(0.4)  # it is free again
 
 
-@pytest.mark.parametrize("function", ["_sweep", "_try_lock"])
+@pytest.mark.parametrize("function", ["_own_folder", "_try_lock"])
 def test_who_interrupts_the_opening_may_open_a_ledger(
     monkeypatch, marker_folder, function
 ):
