@@ -347,15 +347,13 @@ class PrivacyLedger:
 
     def __str__(self) -> str:
         document, claim = self._statement()
-        file = {} if self.path is None else {"file": printable(self.path)}
-        rows = file | document["rows"]
         releases = [
             f"  {number}. {time}: {level}" + (f" ({note})" if note else "")
             for number, time, level, note in document["releases"]
         ]
         lines = [
             "Privacy ledger",
-            *(f"  {name}: {value}" for name, value in rows.items()),
+            *(f"  {name}: {value}" for name, value in document["rows"].items()),
             *releases,
             printable(claim.guarantee),
             *(f"Caveat: {printable(text)}" for text in claim.caveats),
@@ -367,8 +365,10 @@ class PrivacyLedger:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def _as_dict(self) -> dict[str, Any]:
-        """Return budget, what is left, and each release, as plain texts."""
-        return self._statement()[0]
+        """Return budget, what is left, and each release, but not the file's name."""
+        document, _ = self._statement()
+        document["rows"].pop("file", None)
+        return document
 
     def _history(self) -> History:
         with self._book.locked():
@@ -385,6 +385,7 @@ class PrivacyLedger:
             "spent": _level(spent),
             "left": left_in_words(budget.remaining(history)),
             "releases": str(spent.n_releases),
+            **({} if self.path is None else {"file": printable(self.path)}),
             "head": head,
         }
         releases = [
