@@ -123,7 +123,7 @@ def frontier(
 
     Each privacy level is tried with each risk: the score by
     :func:`~skparisk.model_selection.simulate_scores`, the cost by
-    :meth:`CostModel.budget_of` of what one fit will guarantee.
+    :meth:`CostModel.budget_of` of the guarantee of one fit.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def frontier(
         Risks to try, in (0, 1). For a known sensitivity they make no difference.
 
     cost : CostModel
-        What a release costs, such as a :class:`CompensationModel`.
+        Cost of a release, such as a :class:`CompensationModel`.
 
     epsilon_param, gamma_param : str, default="epsilon", "gamma"
         Parameters of the estimator to set, such as "privateridge__epsilon".
@@ -160,7 +160,7 @@ def frontier(
     Raises
     ------
     IncompatibleError
-        If what the estimator will guarantee is not known, as it is not private.
+        If the estimator is not private, or its parameters do not tell its guarantee.
 
     ValueError
         If a parameter is out of range, or unknown.

@@ -141,22 +141,21 @@ class CostModel(ABC):
 
     @abstractmethod
     def per_person(self, epsilon: Floats) -> Floats:
-        """Return what one person is to be paid at each privacy level.
+        """Return the payment for one person at each privacy level.
 
         Parameters
         ----------
         epsilon : ndarray of shape (n_levels,)
-            Privacy levels, in [0, inf].
+            Privacy levels, in [0, inf]; infinite also for an unknown privacy loss.
 
         Returns
         -------
         cost : ndarray of shape (n_levels,)
-            In units of money, >= 0, finite at a finite level. Asked for at 0 only if
-            that level is; at inf also where nothing is known of the privacy loss.
+            In units of money, >= 0, finite at a finite level.
         """
 
     def budget(self, epsilon: ArrayLike) -> Any:
-        """Return what a differentially private release costs.
+        """Return the budget of a differentially private release.
 
         Parameters
         ----------
@@ -182,17 +181,15 @@ class CostModel(ABC):
         Parameters
         ----------
         epsilon : float or array
-            Privacy level that is counted with, in [0, inf]. Above `noise_epsilon`,
-            to which the noise keeps in any case, that one is.
+            Privacy level to count with, in [0, inf]; at most `noise_epsilon` is used.
         noise_epsilon : float
             Privacy level of the Laplace noise: sensitivity over noise scale, in
             (0, inf).
         n_outputs : int, default=1
             Length of the query's answer, >= 1; 1 with the exact law.
-        law : "exact" or object, default="exact"
-            Where the probability comes from with which the loss is within `epsilon`:
-            the exact law at the worst pair, or one that is no guarantee, such as
-            :class:`skparisk.papers.DandekarTheorem4`.
+        law : "exact" or RiskLaw, default="exact"
+            Law of the privacy loss: the exact one at the worst pair, or one without a
+            guarantee, such as :class:`skparisk.papers.DandekarTheorem4`.
 
         Returns
         -------
@@ -215,7 +212,7 @@ class CostModel(ABC):
         return unwrap(self._mixed(levels, risk, noise))
 
     def budget_of(self, release: Any) -> float:
-        """Return what a release costs, by what it guarantees.
+        """Return the budget of a release, by its guarantee.
 
         Parameters
         ----------
@@ -232,14 +229,13 @@ class CostModel(ABC):
         -----
         Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
         an infinite level, in place of that of the noise. Risk, delta and `failure_prob`
-        are counted alike, as probabilities that nothing is known, and add up. A
-        certificate that does not stand as it is written (``private`` is False) costs
-        the full compensation.
+        add up, as probabilities of an unknown loss. A certificate that is not
+        ``private`` costs the full compensation.
 
         **Guarantee** (:ref:`thm-cost`). Without a delta no less than the mean cost of
-        the privacy loss, over what the risk is over. The caller must ensure that the
-        level holds outside of the risk. With a delta it is no such bound, as the loss
-        may exceed `epsilon` more often than that.
+        the privacy loss, over the randomness of the risk. The caller must ensure that
+        the level holds outside of the risk. With a delta the loss may exceed `epsilon`
+        more often, and this is no bound.
         """
         claim = release if isinstance(release, Claim) else as_certificate(release)
         if not claim.private:
@@ -256,7 +252,7 @@ class CostModel(ABC):
         Parameters
         ----------
         noise_epsilon, n_outputs, law
-            As in `budget_at_risk`, which also warns of a law.
+            As in `budget_at_risk`.
 
         Returns
         -------
@@ -294,9 +290,9 @@ class CostModel(ABC):
         Parameters
         ----------
         budget : float
-            What there is for all people together, finite, > 0, in units of money.
+            Budget for all people together, finite, > 0, in units of money.
         max_error : float
-            Mean absolute error that is tolerated, finite, > 0, in units of the answer.
+            Tolerated mean absolute error, finite, > 0, in units of the answer.
         noise_epsilon : float
             Privacy level that holds for sure, in (0, inf).
         confidence : float
@@ -307,9 +303,8 @@ class CostModel(ABC):
         Returns
         -------
         low, high : float
-            The least level, in (0, inf]: below it the noise is larger than tolerated;
-            and the largest, in [low, inf]: above it the budget is too small. Rounded
-            inward. `high` is infinite if the budget is enough for any level.
+            The least level with a tolerated error, in (0, inf], and the largest within
+            the budget, in [low, inf]. Rounded inward.
 
         Raises
         ------
@@ -409,14 +404,14 @@ class CompensationModel(CostModel):
     Parameters
     ----------
     compensation : float
-        What one person is to be paid if there is no privacy, above `minimum`, finite,
-        > 0, in units of money.
+        Payment for one person without privacy, above `minimum`, finite, > 0, in units
+        of money.
 
     n_people : int, default=1
-        People who are to be paid, in [1, 2**53]. Budgets are totals over them.
+        People to pay, in [1, 2**53]. Budgets are totals over them.
 
     minimum : float, default=0.0
-        What one person is to be paid in any case, finite, >= 0, in units of money.
+        Payment for one person in any case, finite, >= 0, in units of money.
 
     rate : float, default=1.0
         How fast the compensation grows, finite, > 0, in units of the privacy level: at
@@ -425,7 +420,7 @@ class CompensationModel(CostModel):
     Raises
     ------
     ValueError
-        If a parameter is out of range, or all that is to be paid is not finite.
+        If a parameter is out of range, or the total is not finite.
 
     See Also
     --------

@@ -88,11 +88,11 @@ class Candidate:
 
 
 def search_certificate(search: Any) -> Certificate:
-    """Count what a search of scikit-learn has spent around private estimators.
+    """Count the releases of a search of scikit-learn around private estimators.
 
     Each candidate was fitted once for each split, and the best once more. The scores
-    and the choice have no noise, so that there is no guarantee, whatever the models
-    spent: choose with :class:`PrivateGridSearchCV`.
+    and the choice have no noise, so there is no guarantee, whatever the models spent:
+    choose with :class:`PrivateGridSearchCV`.
 
     Parameters
     ----------
@@ -117,10 +117,10 @@ def search_certificate(search: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee**. None. The count is basic composition of
-    ``n_splits_`` fits of each candidate, and the last fit, at the levels that their
-    parameters ask for. A :class:`~skparisk.ledger.PrivacyLedger` that is open while the
-    search is fitted with ``n_jobs=None`` counts what was spent in fact.
+    **Guarantee**. None. The count is basic composition of ``n_splits_`` fits of each
+    candidate and the last fit, at the levels of their parameters. An open
+    :class:`~skparisk.ledger.PrivacyLedger` counts the actual releases, with
+    ``n_jobs=None``.
 
     Examples
     --------
