@@ -211,7 +211,6 @@ def test_measured_error_falls_as_the_cost_rises():
     assert (np.diff(points.error) < 0).all()
     assert (np.diff(points.cost) > 0).all()
     assert points.efficient.all()
-    assert points.error[2] < 0.1 < points.error[0]
-    assert points.cheapest(0.1) == 1
+    assert points.error[1] <= 0.1 < points.error[0]
     again = frontier(model, features, targets, **words)
     assert again.error.tolist() == points.error.tolist()
