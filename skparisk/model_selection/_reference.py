@@ -112,9 +112,7 @@ class ReferenceSelection(BaseEstimator):
             random_state=np.random.default_rng(simulated),
             verbose=task.verbose,
         )
-        results = tabulate_scores(
-            [candidate.params for candidate in candidates], scores
-        )
+        results = _tabulate([candidate.params for candidate in candidates], scores)
         index = int(results["rank_test_score"].argmin())
         note = "a choice by scores on the private data themselves"
         told = [tell_open(note=note, leaks=leaks), *charge_leaks([candidates[index]])]
@@ -123,7 +121,7 @@ class ReferenceSelection(BaseEstimator):
         return Choice(index, fitted, certificate, None if public is None else results)
 
 
-def tabulate_scores(
+def _tabulate(
     params: Sequence[dict[str, Any]], scores: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Return candidates and their scores as `cv_results_`, without times."""
