@@ -47,7 +47,7 @@ def run_show(options: argparse.Namespace) -> int:
 
     ledger = PrivacyLedger.open(options.path, head=options.head)
     if options.json:
-        print_json(ledger._statement().as_dict())
+        print_json(ledger._as_dict())
     else:
         print(ledger)
     return 0
