@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,7 +15,6 @@ from skparisk.core.pairs import Withheld
 from skparisk.core.sealed import PublicForm, Records, take_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._learning import Learning
-from skparisk.reference._mapped import MappedNumbers, loaded
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, as_numbers, is_numbers, n_rows
 from skparisk.reference._rows import draw_subsets, listed
@@ -24,8 +22,6 @@ from skparisk.reference._sketch import RecordSketch
 
 # How a query is given records: as they are, or as an array of finite numbers.
 Form: TypeAlias = Literal["given", "numbers"]
-# Records of a file that are looked at all together, such as for a fit to all of them.
-_MOST_LOADED = 2**18
 # Records of a database that are in memory together.
 _TAKEN_AT_ONCE = 2**18
 
@@ -48,9 +44,7 @@ class RecordPool:
     Parameters
     ----------
     X : ndarray, sparse matrix or data frame of shape (n_rows, n_features)
-        The records; an array of shape (n_rows,) if they are texts. Numbers in a large
-        file are none of these: they are indexed by rows as an array is, and become one
-        by `numpy.asarray`.
+        The records; an array of shape (n_rows,) if they are texts.
 
     y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
         Numbers, or labels.
@@ -80,20 +74,14 @@ class RecordPool:
         """
         return self if self._numbers is None else self._numbers
 
-    def part(self, most: float = math.inf) -> RecordPool:
-        """Return so many records at the most, drawn at random, or itself.
-
-        Of records in a file no more than fit into memory with ease.
-        """
-        in_file = isinstance(self.X, MappedNumbers) or isinstance(self.y, MappedNumbers)
-        if in_file:
-            most = min(most, _MOST_LOADED)
+    def part(self, most: int) -> RecordPool:
+        """Return so many records at the most, drawn at random, or itself."""
         if self.n_rows <= most:
-            return RecordPool(loaded(self.X), loaded(self.y)) if in_file else self
+            return self
         # Always the same, so that what is learned from them does not depend on a seed.
         rng = np.random.default_rng(self.n_rows)
         none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_rows, none, int(most), rng))
+        (rows,) = listed(draw_subsets(self.n_rows, none, most, rng))
         return RecordPool(*self.take(np.sort(rows)))
 
     # None stands for the pool itself, which would hold itself in memory.

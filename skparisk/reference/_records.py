@@ -38,7 +38,6 @@ from skparisk.core.sealed import (
     unmasked,
     values_of,
 )
-from skparisk.reference._mapped import MappedNumbers
 from skparisk.reference._parted import Parted
 
 
@@ -110,12 +109,7 @@ def _plain_frame(frame: Any) -> Any:
 
 
 def as_numbers(records: Records, name: str, *, allow_nan: bool = False) -> Any:
-    """Return records as an array of finite numbers; NaN is left if it is allowed.
-
-    Numbers in a file stay there.
-    """
-    if isinstance(records, MappedNumbers) and (allow_nan or not records.has_nan):
-        return records
+    """Return records as an array of finite numbers; NaN is left if it is allowed."""
     if not is_numbers(records):  # so that no value is shown that is none
         schema = Schema.of(records)
         for place, kind in enumerate(schema.kinds):
@@ -179,9 +173,9 @@ def frame_like(frame: Any, array: NDArray[Any]) -> Any:
 
 
 def is_numbers(records: Records) -> bool:
-    """Tell if records are an array of floats, or these in a file or in parts."""
+    """Tell if records are an array of floats, or these in parts."""
     return (
-        isinstance(records, np.ndarray | MappedNumbers | Parted)
+        isinstance(records, np.ndarray | Parted)
         and records.dtype == np.float64
         and records.ndim == 2
     )

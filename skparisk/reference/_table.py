@@ -21,7 +21,6 @@ from skparisk.core.claim import Assumption
 from skparisk.core.sealed import PublicForm, Records, TargetForm, is_frame, take_rows
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
 from skparisk.reference._records import (
     Schema,
     as_records,
@@ -120,8 +119,8 @@ class TableReference(Held, Reference):
 
     Immutable: cloning returns the same object, so that a table is never copied.
     Nor are an array of floats, a data frame and a sparse matrix in CSR copied when they
-    are given; do not change them afterwards. Numbers in a file that is mapped to memory
-    (`numpy.memmap`) stay there: :doc:`/large_tables`.
+    are given; do not change them afterwards. For tables larger than memory see
+    `of_blocks`.
 
     Parameters
     ----------
@@ -199,10 +198,7 @@ class TableReference(Held, Reference):
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
         self.clip = check_flag(clip, "clip")
-        name = "X of the reference"
-        in_file = isinstance(X, np.memmap | MappedNumbers) and X.ndim == 2
-        records = map_numbers(X, name) if in_file else None
-        records = as_records(X, name) if records is None else records
+        records = as_records(X, _X)
         if n_rows(records) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
@@ -359,8 +355,8 @@ class TableReference(Held, Reference):
         other._form = self._form if form is None else form
         return other
 
-    def _part(self, most: float = math.inf) -> Self:
-        """Return rows drawn from it, if it has more or is in a file; known as all."""
+    def _part(self, most: int) -> Self:
+        """Return rows drawn from it, if it has more; known as all."""
         pool = self.pool.part(most)
         if pool is self.pool:
             return self
@@ -396,7 +392,7 @@ class TableReference(Held, Reference):
         if not self.clip:
             return None
         if self.sampling != "split":
-            return Domain.of(loaded(self.pool.X), loaded(self.pool.y))
+            return Domain.of(self.pool.X, self.pool.y)
         return Domain.of(*self.pool.take(self._halves()[1]))
 
     def _halves(self) -> list[NDArray[np.intp]]:
@@ -454,15 +450,11 @@ class TableReference(Held, Reference):
     def sketch(self) -> RecordSketch:
         """Hashes of the rows of the table, by which to know them again.
 
-        Made anew each time, as their owner may have changed them meanwhile; but not of
-        a file, which takes long.
+        Made anew each time, as their owner may have changed them meanwhile.
         """
         if self._sketch is not None:
             return self._sketch
-        sketch = RecordSketch.of(self.pool.X, self.pool.y)
-        if isinstance(self.pool.X, MappedNumbers):
-            self._sketch = sketch
-        return sketch
+        return RecordSketch.of(self.pool.X, self.pool.y)
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
@@ -478,8 +470,7 @@ class TableReference(Held, Reference):
             )
         pool = self.pool
         if self.sampling == "split" and self.domain is not None:
-            clipped = self.domain.clip(loaded(pool.X), loaded(pool.y))
-            pool = RecordPool(*clipped)
+            pool = RecordPool(*self.domain.clip(pool.X, pool.y))
         shape = (pool, n_shared, n_own)
         if self.sampling == "used-once":
             order = np.random.default_rng(seed).permutation(self.n_rows)
@@ -524,10 +515,7 @@ class TableReference(Held, Reference):
 
 def _check_targets(y: Any, n_records: int) -> NDArray[Any] | None:
     """Return targets of a table, as many as it has records."""
-    name = "y of the reference"
-    targets: Any = map_numbers(y, name)
-    if targets is None or targets.has_nan:
-        targets = None if y is None else as_targets(y, name)
+    targets = None if y is None else as_targets(y, _Y)
     if targets is not None and len(targets) != n_records:
         raise ValueError(
             "X and y of a reference must have the same number of rows, got "
