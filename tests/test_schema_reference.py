@@ -599,46 +599,6 @@ def test_records_are_clipped_for_a_declared_sensitivity_as_well(reference):
     np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
 
 
-# Public features
-
-
-def test_other_targets_are_not_those_of_the_schema():
-    table = FLAT.with_records(numbers(9)).with_targets(np.arange(9.0))
-    assert table.domain is None
-    assert "schema" not in table.description
-    assert table.for_new_people != "not known: the targets of the table were made up"
-
-
-def test_public_features_get_targets_from_the_schema():
-    public = numbers(100, seed=5)
-    table = FLAT.with_records(public)
-    assert isinstance(table, TableReference)
-    assert table.domain == FLAT.domain
-    np.testing.assert_array_equal(table.pool.X, public.clip(0, [1, 2]))
-    assert ((table.pool.y >= 0) & (table.pool.y <= 5)).all()
-    assert (FLAT.with_records(public).pool.y == table.pool.y).all()
-    assert "targets are drawn from a declared schema" in table.description
-    assert "not known" in table.for_new_people
-    model = PrivateRidge(epsilon=math.inf, sensitivity=few())
-    X, y = numbers(40), np.linspace(-9, 9, 40)
-    model.fit(X, y, X_reference=table)
-    expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
-    np.testing.assert_allclose(model.coef_, expected.coef_)
-    # The private records are known again though the public ones were clipped.
-    with pytest.warns(match="sampled from the private data"):
-        model.set_params(epsilon=1.0).fit(
-            public[:40], y, X_reference=FLAT.with_records(public[:40])
-        )
-    labels = np.where(X[:, 0] > 0, "maybe", "yes")
-    classifier = PrivateLogisticRegression(sensitivity=few())
-    classifier.fit(X, labels, X_reference=CLASSES.with_records(public))
-    assert classifier.classes_.tolist() == ["no", "yes"]
-    with pytest.raises(ValueError, match="target must be declared for public records"):
-        SchemaReference([(0, 1)]).with_records(public[:, :1])
-    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
-        FLAT.with_records(public[:, :1])
-
-
 def test_a_schema_can_draw_whole_databases_afresh():
     sampler = few(query=mean_of, reference=CallableReference(FLAT.sample))
     assert sampler.fit(numbers(), np.zeros(N)).pairs_.domain is None

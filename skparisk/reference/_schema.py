@@ -27,12 +27,9 @@ from skparisk.reference._records import (
     as_records,
     as_targets,
     column_names,
-    n_rows,
 )
 from skparisk.reference._samplings import Split
-from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._specs import Spec
-from skparisk.reference._table import TableReference
 
 _TOP = ("columns", "target", "container")
 
@@ -407,47 +404,6 @@ class SchemaReference(Held, Reference):
         SchemaReference(1 column)
         """
         return cls(**read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
-
-    def with_records(
-        self, X: Any, *, sampling: str = "leave-out", random_state: int = 0
-    ) -> TableReference:
-        """Return public records, with targets that are drawn from this schema.
-
-        For when features are public, and targets are not. Public and private records
-        are clipped to the schema, targets included.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Public records, with the columns of the schema.
-
-        sampling : str, default="leave-out"
-            As of :class:`~skparisk.TableReference`.
-
-        random_state : int, default=0
-            Seeds the targets, which are public.
-
-        Raises
-        ------
-        ValueError
-            If the schema has no target.
-
-        IncompatibleError
-            If `X` has other columns.
-        """
-        if not self._targets:
-            raise ValueError("target must be declared for public records without them.")
-        records = as_records(X, "X")
-        self.check_schema(Schema.of(records))
-        seed = check_at_least(random_state, "random_state", 0)
-        y = self._draw_targets(n_rows(records), np.random.default_rng(seed))
-        table = TableReference(self.domain.clip(records)[0], y, sampling)
-        note = (
-            "; targets are drawn from a declared schema, to which private records "
-            f"are clipped{self.domain.exceptions}"
-        )
-        table._declare(self.domain, RecordSketch.of(records), note)
-        return table
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
         """Return records that are simulated.

@@ -208,7 +208,6 @@ class TableReference(Held, Reference):
         self._schema = Schema.of(records)
         self._form = PublicForm.of(records, y)
         self._sketch: RecordSketch | None = None
-        self._note = ""
         self.is_cross_fitted = False
 
     @classmethod
@@ -309,7 +308,7 @@ class TableReference(Held, Reference):
         other._form = replace(
             self._form, targets=None if y is None else TargetForm.of(y)
         )
-        other._sketch, other._note, other.is_cross_fitted = None, "", False
+        other._sketch, other.is_cross_fitted = None, False
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
@@ -321,13 +320,7 @@ class TableReference(Held, Reference):
             # Numbers stand for themselves, and classes keep their type.
             other._form = replace(other._form, targets=replace(new, dtype=old.dtype))
         other.domain = None if self.domain is None else self.domain.encoded(encode)
-        other._note = self._note
         return other
-
-    @property
-    def made_up(self) -> bool:
-        """Whether its targets are not those of people, but drawn from a schema."""
-        return bool(self._note)
 
     @property
     def targets(self) -> NDArray[Any] | None:
@@ -369,7 +362,7 @@ class TableReference(Held, Reference):
         rows = rng.permutation(self.n_rows)[: self.n_rows // 2]
         return self._with(RecordPool(*self.pool.take(np.sort(rows))))
 
-    def _cross_fitted(self, y: NDArray[np.float64]) -> Self:
+    def _cross_fitted(self, y: Any) -> Self:
         """Return the same records with targets as they are under fits to others."""
         domain = self.domain
         other = self._with(RecordPool(self.pool.X, y))
@@ -381,10 +374,6 @@ class TableReference(Held, Reference):
         # By their own targets they are known again.
         other._sketch, other.is_cross_fitted = self.sketch, True
         return other
-
-    def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
-        """Let another domain hold, in which the rows are, and that they come from."""
-        self.domain, self._sketch, self._note = domain, sketch, note
 
     @cached_property
     def domain(self) -> Domain | None:
@@ -419,10 +408,10 @@ class TableReference(Held, Reference):
 
     @property
     def description(self) -> str:
-        words = self._kind.description.format(self.n_rows) + self._note
+        words = self._kind.description.format(self.n_rows)
         if self.is_cross_fitted:
             words += _CROSS_FITTED
-        if self.domain is not None and not self._note:
+        if self.domain is not None:
             of = "that half" if self.sampling == "split" else "the table"
             words += f"; private records are clipped to the range of {of}"
             words += self.domain.exceptions
@@ -431,8 +420,6 @@ class TableReference(Held, Reference):
     @property
     def for_new_people(self) -> str | None:
         """What the risk means for new people, where it is over resamples."""
-        if self._note:
-            return "not known: the targets of the table were made up"
         if self.is_cross_fitted and self.is_thin:
             return "not known: the fit that is corrected is of this table as well"
         return self._kind.for_new_people
