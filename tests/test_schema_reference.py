@@ -220,36 +220,6 @@ def test_schemas_are_cloned_as_they_are_and_pickled():
 # How it is written down
 
 
-def test_a_schema_from_the_types_of_a_frame():
-    frame = pd.DataFrame(
-        {
-            "sex": pd.Categorical([], categories=["f", "m"]),
-            "owner": np.array([], dtype=bool),
-            "age": np.array([], dtype=np.int64),
-            "wage": np.array([], dtype=float),
-        }
-    )
-    declared = {"age": (18, 90), "wage": (0, 10)}
-    schema = SchemaReference.from_frame(
-        frame, declared, target="wage", missing={"sex": 0.1}
-    )
-    X, _ = schema.sample(50, rng_of())
-    assert list(X.columns) == ["sex", "owner", "age"]
-    assert X["sex"].dtype == frame["sex"].dtype
-    assert X["owner"].dtype == bool
-    enum = pl.Enum(["f", "m"])
-    frame = pl.DataFrame(schema={"sex": enum, "owner": pl.Boolean, "age": pl.Int64})
-    X = SchemaReference.from_frame(frame, {"age": (18, 90)}).sample(9, rng_of())
-    assert X.schema["sex"] == enum
-    message = "columns must say what 'age' holds, because its type, Int64, does not"
-    with pytest.raises(ValueError, match=message):
-        SchemaReference.from_frame(frame)
-    with pytest.raises(ValueError, match=r"columns of the frame, .*got 'wage'"):
-        SchemaReference.from_frame(frame, {"wage": (0, 1)})
-    with pytest.raises(ValueError, match="must be a data frame of pandas or polars"):
-        SchemaReference.from_frame(np.zeros((2, 2)))
-
-
 LAYOUT = """
 target = "wage"
 container = "polars"
@@ -563,13 +533,6 @@ def test_references_that_lack_targets_are_refused():
     bound = PrivateLogisticRegression(sensitivity="bound", x_norm=1.0)
     labels = np.where(X[:, 0] > 0, "no", "yes")
     assert bound.fit(X, labels, X_reference=CLASSES).classes_.tolist() == ["no", "yes"]
-
-
-def test_booleans_of_a_frame_may_be_missing():
-    frame = pd.DataFrame({"owner": np.array([], dtype=bool)})
-    X = SchemaReference.from_frame(frame, missing={"owner": 0.5}).sample(99, rng_of())
-    assert 20 < X["owner"].isna().sum() < 80
-    assert {*X["owner"].dropna()} == {False, True}
 
 
 def test_whole_numbers_may_be_too_many_to_list():

@@ -6,7 +6,6 @@ Nearly half of it is docstrings: how a data dictionary is written.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_at_least, check_choice
-from skparisk.core.sealed import MISSING, PublicForm, Records, is_frame
+from skparisk.core.sealed import MISSING, PublicForm, Records
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._columns import Column
 from skparisk.reference._domain import Domain
@@ -26,7 +25,6 @@ from skparisk.reference._records import (
     Schema,
     as_records,
     as_targets,
-    column_names,
 )
 from skparisk.reference._samplings import Split
 from skparisk.reference._specs import Spec
@@ -34,73 +32,17 @@ from skparisk.reference._specs import Spec
 _TOP = ("columns", "target", "container")
 
 
-def columns_of_frame(
-    frame: Any, declared: Mapping[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """Return what each column of a frame holds, by its type or as declared."""
-    names = column_names(frame) if is_frame(frame) else None
-    if names is None:
-        raise ValueError(
-            "frame must be a data frame of pandas or polars whose columns have texts "
-            f"as names, got an object of type {type(frame).__name__}."
-        )
-    lacking = [name for name in declared if name not in names]
-    if lacking:
-        raise ValueError(
-            f"columns must be columns of the frame, {list(names)}; got {lacking[0]!r}."
-        )
-    found: dict[str, Any] = {}
-    for name in names:
-        dtype = frame[name].dtype
-        values = _values_of_type(dtype)
-        if name in declared:
-            found[name] = declared[name]
-        elif values is None:
-            raise ValueError(
-                f"columns must say what {name!r} holds, because its type, {dtype}, "
-                "does not: give its range, such as {" + f"{name!r}: (0, 100)" + "}."
-            )
-        else:
-            spec = Spec.of(values, f"The column {name!r}")
-            found[name] = dataclasses.replace(spec, dtype=dtype)
-    return found, type(frame).__module__.partition(".")[0]
-
-
-def _values_of_type(dtype: Any) -> list[Any] | None:
-    """Return the values that a boolean or categorical type allows."""
-    if str(dtype).lower() in ("bool", "boolean"):
-        return [False, True]
-    categories = getattr(dtype, "categories", None)
-    return None if categories is None else list(categories)
-
-
-def put_in(
-    container: str,
-    names: Sequence[str] | None,
-    columns: Sequence[NDArray[Any]],
-    dtypes: Sequence[Any],
+def _put_in(
+    container: str, names: Sequence[str] | None, columns: Sequence[NDArray[Any]]
 ) -> Any:
-    """Return columns in a container: an array, or a frame of a package that is named.
-
-    The package is imported here, as it is only needed for this.
-    """
+    """Return columns in an array, or in a data frame of pandas or polars."""
     if container == "array" or names is None:
         numbers = all(values.dtype.kind in "biuf" for values in columns)
         dtype = np.float64 if numbers else object
         return np.column_stack([values.astype(dtype) for values in columns])
-    package = import_module(container)
-    made = {
-        name: package.Series(name=name, dtype=dtype, **_data(container, values))
-        for name, values, dtype in zip(names, columns, dtypes, strict=True)
-    }
-    return package.DataFrame(made)
-
-
-def _data(container: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return values as a series of the package is given them."""
-    if container == "pandas":
-        return {"data": values}
-    return {"values": values.tolist(), "nan_to_null": False}
+    listed = columns if container == "pandas" else [v.tolist() for v in columns]
+    # Imported here, as it is only needed for this.
+    return import_module(container).DataFrame(dict(zip(names, listed, strict=True)))
 
 
 def read_layout(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,41 +282,6 @@ class SchemaReference(Held, Reference):
         return True
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        columns: Mapping[str, Any] | None = None,
-        *,
-        target: Any = None,
-        missing: Mapping[str, float] | None = None,
-    ) -> Self:
-        """Return a schema with the columns of a data frame.
-
-        Names, order, and the categories of boolean and categorical columns are taken
-        from the types of the frame, and are thereby public: make sure that they are
-        declared there, and not read off private records. No value is looked at.
-
-        Parameters
-        ----------
-        frame : data frame of pandas or polars
-            It may be empty.
-
-        columns : mapping of str to column, default=None
-            What the other columns hold.
-
-        target, missing
-            As of the class.
-
-        Raises
-        ------
-        ValueError
-            If a column of the frame is neither declared nor boolean or categorical, or
-            the frame lacks a column that is declared.
-        """
-        declared, package = columns_of_frame(frame, columns or {})
-        return cls(declared, target=target, missing=missing, container=package)
-
-    @classmethod
     def from_toml(cls, path: Any) -> Self:
         """Return a schema that is written in a file.
 
@@ -543,8 +450,7 @@ class SchemaReference(Held, Reference):
         return as_targets(y, "y of the reference")
 
     def _contain(self, columns: Sequence[NDArray[Any]]) -> Records:
-        dtypes = [spec.dtype for spec in self._specs]
-        records = put_in(self._container, self._names, columns, dtypes)
+        records = _put_in(self._container, self._names, columns)
         return as_records(records, "X of the reference")
 
     def __repr__(self) -> str:

@@ -36,13 +36,11 @@ class Spec:
     domain: Column
     # All values, where these are few enough to be listed.
     classes: NDArray[Any] | None = None
-    # Of a column of a frame. None: as it comes.
-    dtype: Any = None
 
     @classmethod
     def of(cls, declared: Any, name: str) -> Self:
         """Return what was declared of the column `name`, checked."""
-        if isinstance(declared, cls):
+        if isinstance(declared, cls):  # by a file
             return declared
         try:
             return cls._of(declared)
@@ -117,9 +115,7 @@ class Spec:
         elif isinstance(domain, Categories):
             domain = Categories((*domain.values, None), domain.default)
         draw = partial(_with_holes, self.draw, float(share))
-        # A plain type of booleans has no room for what is missing.
-        dtype = None if isinstance(self.dtype, np.dtype) else self.dtype
-        return replace(self, draw=draw, domain=domain, classes=None, dtype=dtype)
+        return replace(self, draw=draw, domain=domain, classes=None)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the column with what `encode` makes of its values."""
