@@ -35,7 +35,7 @@ from skparisk.reference._rows import (
     draw_subsets,
     listed,
 )
-from skparisk.reference._samplings import SAMPLINGS
+from skparisk.reference._table import SAMPLINGS
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)

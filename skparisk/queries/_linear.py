@@ -12,8 +12,7 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.reference._base import RecordPool
-from skparisk.reference._columns import Interval
-from skparisk.reference._domain import Domain
+from skparisk.reference._domain import Domain, Interval
 from skparisk.reference._parted import Parted
 
 

@@ -16,11 +16,9 @@ from skparisk.reference._base import (
     Reference,
     is_reference,
 )
-from skparisk.reference._columns import Categories, Interval
 from skparisk.reference._comparison import ReferenceComparison
-from skparisk.reference._domain import Domain
-from skparisk.reference._learned import LearnedReference
-from skparisk.reference._learned_records import LearnedRecords, LearnedSplit
+from skparisk.reference._domain import Categories, Domain, Interval
+from skparisk.reference._learned import LearnedRecords, LearnedReference, LearnedSplit
 from skparisk.reference._made import CallableReference, DensityReference
 from skparisk.reference._records import Schema
 from skparisk.reference._schema import SchemaReference

@@ -23,9 +23,8 @@ from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records, take_rows
 from skparisk.reference._base import Held, RecordSource
 from skparisk.reference._records import as_records, n_rows
-from skparisk.reference._samplings import LeaveOut
 from skparisk.reference._sketch import RecordSketch
-from skparisk.reference._table import TableReference
+from skparisk.reference._table import LeaveOut, TableReference
 
 # Tables that are known again; those that were drawn from longest ago are forgotten.
 _MOST_KNOWN = 256
