@@ -48,7 +48,7 @@ from skparisk.reference._synthesis import (
 
 _ROWS_OF_WHOLE = 2048
 
-Law = Callable[[int, np.random.Generator], Any]
+Law = Callable[[int, np.random.Generator], tuple[Records, Any]]
 _Targets = NDArray[Any] | None
 
 
@@ -95,16 +95,15 @@ class LearnedRecords(SchemaReference):
     def whole(self) -> RecordPool:
         """Records of the law, after some in which each declared category is."""
         rng = np.random.default_rng(0)
-        X, y = self._records(self._n_values, rng)
-        drawn = self.sample(_ROWS_OF_WHOLE, rng)
-        more, targets = drawn if isinstance(drawn, tuple) else (drawn, None)
-        if targets is not None:
+        (X, y), (more, targets) = self._listing(rng=rng), self._law(_ROWS_OF_WHOLE, rng)
+        if y is not None:
             y = np.concatenate([y, targets])
         return RecordPool(concatenate([X, more]), y)
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
         """Return records of the learned law, as a schema returns simulated ones."""
-        return self._law(check_at_least(n_records, "n_records", 1), rng)
+        X, y = self._law(check_at_least(n_records, "n_records", 1), rng)
+        return X if y is None else (X, y)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same law with what `encode` makes of its targets."""
@@ -197,7 +196,7 @@ def _draw_encoded(
     encode: Callable[[NDArray[Any]], NDArray[Any]],
     n_records: int,
     rng: np.random.Generator,
-) -> Any:
+) -> tuple[Records, Any]:
     X, y = law(n_records, rng)
     return X, encode(y)
 
@@ -470,5 +469,5 @@ def _draw_learned(
     schema: SchemaReference,
     n_records: int,
     rng: np.random.Generator,
-) -> Any:
+) -> tuple[Records, Any]:
     return schema._assemble(copula.sample(n_records, rng))

@@ -1,7 +1,4 @@
-"""Records that are declared: a data dictionary in place of public data.
-
-Nearly half of it is docstrings: how a data dictionary is written.
-"""
+"""Records that are declared: a data dictionary in place of public data."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ from functools import cached_property, partial
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_at_least, check_choice, check_share, is_number
-from skparisk.core.sealed import MISSING, PublicForm, Records
+from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._domain import Categories, Column, Domain, Interval
 from skparisk.reference._records import (
@@ -36,6 +33,8 @@ _ALLOWED = (
     "a callable (n_records, rng) -> values"
 )
 
+
+_Drawn: TypeAlias = tuple[Records, NDArray[Any] | None]
 
 # More whole numbers are a range, and no classes.
 _MOST_LISTED = 2048
@@ -237,7 +236,83 @@ def array_of(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-_TOP = ("columns", "target", "container")
+# What a file may say of a column, and the keys that may be beside it.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "range": (),
+    "whole": (),
+    "categories": ("weights",),
+    "edges": ("weights",),
+}
+
+
+def _read_layout(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a schema that a document of TOML declares."""
+    _check_keys(document, ("columns", "target", "container"), "the schema")
+    columns = document.get("columns", {})
+    if not isinstance(columns, Mapping):
+        raise ValueError("columns must be tables [columns.NAME] in the schema.")
+    read = {
+        name: _read_column(column, f"the column {name!r}", "missing")
+        for name, column in columns.items()
+    }
+    missing = {
+        name: column["missing"]
+        for name, column in columns.items()
+        if "missing" in column
+    }
+    target = document.get("target")
+    if isinstance(target, list):
+        target = tuple(target)
+    elif isinstance(target, Mapping):
+        target = _read_column(target, "the target")
+    return {**document, "columns": read, "missing": missing, "target": target}
+
+
+def _read_column(column: Any, where: str, *optional: str) -> Any:
+    """Return what a table of TOML says that a column holds."""
+    if not isinstance(column, Mapping):
+        raise ValueError(f"{where} must be a table of TOML, got {column!r}.")
+    found = [key for key in _KINDS if key in column]
+    if len(found) != 1:
+        raise ValueError(
+            f"{where} must have one of {', '.join(_KINDS)}; got {list(column)}."
+        )
+    kind = found[0]
+    _check_keys(column, (kind, *_KINDS[kind], *optional), where)
+    if not isinstance(column[kind], list):
+        raise ValueError(f"{kind} of {where} must be a list, got {column[kind]!r}.")
+    try:
+        return _read_values(kind, column[kind], column.get("weights"))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{kind} of {where} is wrong: {error}") from error
+
+
+def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = [key for key in table if key not in known]
+    if unknown:
+        raise ValueError(
+            f"{where} has the key {unknown[0]!r}, which must be one of "
+            f"{', '.join(known)}."
+        )
+
+
+def _read_values(kind: str, values: list[Any], weights: Any) -> Any:
+    """Return what the class takes for a column of a kind."""
+    if kind in ("range", "whole"):
+        low, high = values
+        return (low, high) if kind == "range" else range(low, high + 1)
+    if kind == "categories" and weights is None:
+        return values
+    n_weights = len(values) - (kind == "edges")
+    if not isinstance(weights, list) or len(weights) != n_weights:
+        raise ValueError(
+            f"weights must be a list of {n_weights} numbers, got {weights!r}"
+        )
+    if kind == "categories":
+        return Spec.weighted(values, weights)
+    if not (np.diff(np.asarray(values, dtype=np.float64)) > 0).all():
+        raise ValueError(f"edges must increase, got {values!r}")
+    return Spec.histogram(values, weights)
 
 
 def _put_in(
@@ -253,99 +328,6 @@ def _put_in(
     return import_module(container).DataFrame(dict(zip(names, listed, strict=True)))
 
 
-def read_layout(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a schema that a document of TOML declares."""
-    _check_keys(document, _TOP, "the schema")
-    columns = document.get("columns", {})
-    if not isinstance(columns, Mapping):
-        raise ValueError("columns must be tables [columns.NAME] in the schema.")
-    arguments = {name: document[name] for name in document if name != "columns"}
-    missing = {
-        name: column["missing"]
-        for name, column in columns.items()
-        if isinstance(column, Mapping) and "missing" in column
-    }
-    arguments["columns"] = {
-        name: _read_column(column, f"the column {name!r}", "missing")
-        for name, column in columns.items()
-    }
-    arguments["missing"] = missing
-    target = document.get("target")
-    if isinstance(target, list):
-        arguments["target"] = tuple(target)
-    elif isinstance(target, Mapping):
-        arguments["target"] = _read_column(target, "the target")
-    return arguments
-
-
-def _read_column(column: Any, where: str, *optional: str) -> Any:
-    """Return what a table of TOML says that a column holds."""
-    if not isinstance(column, Mapping):
-        raise ValueError(f"{where} must be a table of TOML, got {column!r}.")
-    found = [key for key in _KINDS if key in column]
-    if len(found) != 1:
-        raise ValueError(
-            f"{where} must have one of {', '.join(_KINDS)}; got {list(column)}."
-        )
-    read, more = _KINDS[found[0]]
-    _check_keys(column, (found[0], *more, *optional), where)
-    values = column[found[0]]
-    if not isinstance(values, list):
-        raise ValueError(f"{found[0]} of {where} must be a list, got {values!r}.")
-    weights = column.get("weights")
-    try:
-        return read(values) if weights is None else read(values, weights)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{found[0]} of {where} is wrong: {error}") from error
-
-
-def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    unknown = [key for key in table if key not in known]
-    if unknown:
-        raise ValueError(
-            f"{where} has the key {unknown[0]!r}, which must be one of "
-            f"{', '.join(known)}."
-        )
-
-
-def _read_whole(ends: list[Any]) -> range:
-    low, high = ends
-    return range(low, high + 1)
-
-
-def _read_range(ends: list[Any]) -> tuple[Any, Any]:
-    low, high = ends
-    return low, high
-
-
-def _read_categories(values: list[Any], weights: Any = None) -> Any:
-    if weights is None:
-        return values
-    if not isinstance(weights, list) or len(weights) != len(values):
-        raise ValueError(
-            f"weights must be a list of {len(values)} numbers, got {weights!r}"
-        )
-    return Spec.weighted(values, weights)
-
-
-def _read_histogram(edges: list[Any], weights: Any = None) -> Spec:
-    known = isinstance(weights, list) and len(weights) == len(edges) - 1
-    if not known or not (np.diff(np.asarray(edges, dtype=np.float64)) > 0).all():
-        raise ValueError(
-            "edges must increase, with a weight for each interval between them; got "
-            f"{edges!r} and weights {weights!r}"
-        )
-    return Spec.histogram(edges, weights)
-
-
-_KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "range": (_read_range, ()),
-    "whole": (_read_whole, ()),
-    "categories": (_read_categories, ("weights",)),
-    "edges": (_read_histogram, ("weights",)),
-}
-
-
 _CONTAINERS = ("pandas", "polars", "array")
 # Shared records are drawn from so many times the records of a database, or as many as
 # this if these are fewer; never from fewer than twice as many.
@@ -358,11 +340,10 @@ _ROWS_OF_WHOLE = 2048
 class SchemaReference(Held, Reference):
     """Records drawn from declared columns, to which private records are clipped.
 
-    For when there are no public records, but a data dictionary: what each column may
-    hold is public, and nothing else is known. Columns are independent of each other.
-    Before private records are answered, their values are moved into the declared
-    ranges, and what is no declared category becomes the first one: silently, as a word
-    about it would be a release.
+    For when there are no public records, but a data dictionary: only what each column
+    may hold is public. Columns are independent of each other. Private values are moved
+    into the declared ranges, and unknown categories become the first one: silently, as
+    a word about it would be a release.
 
     Parameters
     ----------
@@ -385,9 +366,9 @@ class SchemaReference(Held, Reference):
 
     missing : mapping of str or int to float, default=None
         Shares of the values of a column, by name or position, that are missing, in
-        [0, 1). Elsewhere a number that is missing becomes the middle of its range; but
-        what takes only finite numbers refuses records with missing ones, and its error
-        tells that there are some. Infinite numbers are refused by all.
+        [0, 1). In other columns the middle of the range stands for a missing number;
+        but estimators that take only finite numbers refuse records with missing ones,
+        and their error tells that there are some.
 
     container : {"pandas", "polars", "array"}, default=None
         What the records are in. None: a data frame of pandas where there are names, and
@@ -404,9 +385,6 @@ class SchemaReference(Held, Reference):
     declared : dict of str to Interval, Categories or None
         What each column that has a name may hold, targets last.
 
-    description : str
-        What is written on a certificate.
-
     Raises
     ------
     ValueError
@@ -416,15 +394,13 @@ class SchemaReference(Held, Reference):
     Notes
     -----
     **Guarantee** (:ref:`thm-schema`). The records in which two databases differ are
-    drawn afresh for each pair, and the shared ones from simulated rows that no pair has
-    as its own: exact for two records of the declared law, whatever the query, and for
-    whole databases where differences do not depend on shared records, as for sums and
-    means. Real people are not of that law, and more pairs of them exceed the level than
-    the risk says: five times as many, for logistic regression. So the guarantee does
-    not stand (:attr:`~skparisk.Certificate.private` is False) before
-    :func:`~skparisk.audit_reference` supports it with real records, and fits warn. It
-    declares columns for a :class:`~skparisk.LearnedReference` as well, of which that is
-    not said.
+    drawn afresh for each pair, the shared ones from other simulated rows. The risk is
+    exact for two records of the declared law, and for whole databases if differences do
+    not depend on shared records, as for sums and means. Real people are not of that
+    law: of logistic regression, five times as many pairs exceed the level. So the
+    guarantee does not stand (:attr:`~skparisk.Certificate.private` is False), and fits
+    warn, before :func:`~skparisk.audit_reference` supports it with real records. For a
+    :class:`~skparisk.LearnedReference` the schema only declares columns.
 
     Examples
     --------
@@ -455,7 +431,7 @@ class SchemaReference(Held, Reference):
         pairs: dict[Any, Any] = dict(columns if named else enumerate(columns))
         if named and not all(isinstance(name, str) for name in pairs):
             raise ValueError(f"columns must have texts as names, got {list(pairs)!r}.")
-        shares = dict(missing or {})
+        shares = missing or {}
         unknown = [name for name in shares if name not in pairs]
         if unknown:
             raise ValueError(
@@ -518,7 +494,7 @@ class SchemaReference(Held, Reference):
         >>> SchemaReference.from_toml(path)
         SchemaReference(1 column)
         """
-        return cls(**read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
+        return cls(**_read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
         """Return records that are simulated.
@@ -537,15 +513,30 @@ class SchemaReference(Held, Reference):
             With targets where these are declared. ``CallableReference(schema.sample)``
             draws all records of all databases afresh, which takes longer.
         """
-        n_records = check_at_least(n_records, "n_records", 1)
-        specs = [*self._specs, *self._targets]
-        return self._assemble([spec.draw(n_records, rng) for spec in specs])
+        X, y = self._draw(check_at_least(n_records, "n_records", 1), rng)
+        return X if y is None else (X, y)
 
-    def _assemble(self, columns: Sequence[NDArray[Any]]) -> Any:
+    def _draw(
+        self, n_records: int, rng: np.random.Generator, *, with_all: bool = False
+    ) -> _Drawn:
+        """Return records; `with_all` values that can be listed are in the first."""
+        columns = []
+        for spec in (*self._specs, *self._targets):
+            columns.append(spec.draw(n_records, rng))
+            if with_all and spec.classes is not None:
+                columns[-1][: len(spec.classes)] = spec.classes
+        return self._assemble(columns)
+
+    def _assemble(self, columns: Sequence[NDArray[Any]]) -> _Drawn:
         """Return columns of features and targets as records."""
         n_features = len(self._specs)
-        X = self._contain(columns[:n_features])
-        return (X, self._as_targets(columns[n_features:])) if self._targets else X
+        X = _put_in(self._container, self._names, columns[:n_features])
+        y = self._as_targets(columns[n_features:]) if self._targets else None
+        return as_records(X, "X of the reference"), y
+
+    def _as_targets(self, columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        y = columns[0] if self._one_target else np.column_stack(columns)
+        return as_targets(y, "y of the reference")
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same schema with what `encode` makes of its targets."""
@@ -559,8 +550,8 @@ class SchemaReference(Held, Reference):
     def _with(self, targets: list[Spec], domain: Domain) -> Self:
         other = copy.copy(self)
         vars(other).update(_targets=targets, _domain=domain)
-        vars(other).pop("schema", None)
-        vars(other).pop("form", None)
+        for name in ("schema", "form"):
+            vars(other).pop(name, None)
         return other
 
     @property
@@ -587,53 +578,33 @@ class SchemaReference(Held, Reference):
     @cached_property
     def form(self) -> PublicForm:
         """Container and types of the records that are drawn."""
-        X, y = self._records(self._n_values, np.random.default_rng(0))
-        return PublicForm.of(X, y)
+        return PublicForm.of(*self._listing())
 
     @cached_property
     def schema(self) -> Schema:
         """Names and kinds of the columns of the features."""
-        X, _ = self._records(self._n_values, np.random.default_rng(0))
-        found = Schema.of(X, self._names)
-        # What may be one kind or another fits either.
-        kinds = tuple(MISSING if " and " in kind else kind for kind in found.kinds)
-        return Schema(found.container, found.names, kinds)
+        return Schema.of(self._listing()[0], self._names)
 
     @property
     def targets(self) -> NDArray[Any] | None:
         """All classes, or two targets; None if none are declared."""
-        if len(self._targets) == 1 and self._targets[0].classes is not None:
-            return as_targets(self._targets[0].classes)
         if not self._targets:
             return None
-        return self._draw_targets(2, np.random.default_rng(0))
+        if len(self._targets) == 1 and self._targets[0].classes is not None:
+            return as_targets(self._targets[0].classes)
+        rng = np.random.default_rng(0)
+        return self._as_targets([spec.draw(2, rng) for spec in self._targets])
 
     @property
     def whole(self) -> RecordPool:
         """Simulated records in which each declared category is."""
-        size = max(_ROWS_OF_WHOLE, self._n_values)
-        return RecordPool(*self._records(size, np.random.default_rng(0)))
+        return RecordPool(*self._listing(_ROWS_OF_WHOLE))
 
-    @property
-    def _n_values(self) -> int:
-        """Rows that have room for all that is declared by name."""
+    def _listing(self, least: int = 2, rng: Any = 0) -> _Drawn:
+        """Return some records, in which each value is that can be listed."""
         known = [s.classes for s in (*self._specs, *self._targets)]
-        return max([2, *(len(values) for values in known if values is not None)])
-
-    def _records(
-        self, size: int, rng: np.random.Generator
-    ) -> tuple[Records, NDArray[Any] | None]:
-        """Return records, of which the first have each value that can be listed."""
-
-        def draw(spec: Spec) -> NDArray[Any]:
-            values = spec.draw(size, rng)
-            if spec.classes is not None:
-                values[: len(spec.classes)] = spec.classes
-            return values
-
-        X = self._contain([draw(spec) for spec in self._specs])
-        y = [draw(spec) for spec in self._targets]
-        return X, self._as_targets(y)
+        size = max([least, *(len(values) for values in known if values is not None)])
+        return self._draw(size, np.random.default_rng(rng), with_all=True)
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
@@ -647,19 +618,6 @@ class SchemaReference(Held, Reference):
         pool = RecordPool(*(drawn if isinstance(drawn, tuple) else (drawn,)))
         others, own = np.split(np.arange(pool.n_rows), [size])
         return Split(pool, n_shared, n_own, own, others, replacement=False)
-
-    def _draw_targets(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
-        return self._as_targets([spec.draw(n, rng) for spec in self._targets])
-
-    def _as_targets(self, drawn: Sequence[NDArray[Any]]) -> Any:
-        if not drawn:
-            return None
-        y = drawn[0] if self._one_target else np.column_stack(drawn)
-        return as_targets(y, "y of the reference")
-
-    def _contain(self, columns: Sequence[NDArray[Any]]) -> Records:
-        records = _put_in(self._container, self._names, columns)
-        return as_records(records, "X of the reference")
 
     def __repr__(self) -> str:
         numbers = [f"{len(self._specs)} column{'s' * (len(self._specs) > 1)}"]
