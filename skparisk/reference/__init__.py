@@ -60,12 +60,11 @@ def as_reference(reference: Any, X: Any = None, y: Any = None) -> Reference:
     if isinstance(reference, SecretDraw):
         reference.check(X)
         return reference.reference(X, y)
-    if not isinstance(reference, type):
-        if is_reference(reference):
-            known: Reference = reference
-            return known
-        if callable(reference):
-            return CallableReference(reference)
+    if not isinstance(reference, type) and is_reference(reference):
+        known: Reference = reference
+        return known
+    if not isinstance(reference, type) and callable(reference):
+        return CallableReference(reference)
     raise ValueError(
         "reference must be a TableReference, DensityReference, SchemaReference, "
         "SecretSample or a callable (n_records, rng) -> X or (X, y); got an object of "

@@ -2,7 +2,7 @@
 
 Four containers: a data frame of pandas or polars, which are never imported here; a
 sparse matrix in CSR; a one-dimensional array of texts; and any other array. All but
-`as_records` expect what it returns.
+`as_records` expect its result.
 """
 
 from __future__ import annotations
