@@ -570,8 +570,13 @@ def test_tables_of_long_ago_are_forgotten(monkeypatch):
         assert not others
     with SecretSample(0.5).draw(X).releasing() as others:
         assert not others
-    monkeypatch.setattr(_drawn_from, "_known", {})
-    _drawn_from.leave(half._sketch, half.origin)
+
+    def fail():
+        monkeypatch.setattr(_drawn_from, "_known", {})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), half.releasing():
+        fail()
     assert not _drawn_from._known
 
 

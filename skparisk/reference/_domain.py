@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -235,11 +236,6 @@ class Domain:
             object.__setattr__(self, name, given)
 
     @property
-    def bounded(self) -> bool:
-        """Whether no column of the features may hold anything."""
-        return None not in self.columns
-
-    @property
     def box(self) -> NDArray[np.float64] | None:
         """Lowest and highest values of features, (2, n_columns), if all are numbers."""
         return _box(self.columns)
@@ -281,7 +277,7 @@ class Domain:
 
         Parameters
         ----------
-        X : ndarray, sparse matrix or data frame
+        X : ndarray or data frame
             Records as a :class:`RecordPool` has them.
 
         y : ndarray, default=None
@@ -291,15 +287,16 @@ class Domain:
         -------
         domain : Domain
             Ranges of numbers, dates and durations that have a type of their own; else
-            the values that are there, with the most frequent as the default. Of a
-            sparse matrix the ranges hold 0. Texts of one dimension may be anything.
+            the values that are there, with the most frequent as the default. Texts of
+            one dimension may be anything.
+
+        Raises
+        ------
+        ValueError
+            If `X` is a sparse matrix.
         """
-        container = container_of(X)
-        if container == "texts":
-            columns: list[Column] = [None]
-        elif container == "sparse":
-            columns = _of_sparse(X)
-        else:
+        columns: list[Column] = [None]
+        if _container_of(X) != "texts":
             columns = [_of_values(values) for values in columns_of(X)]
         targets = [] if y is None else [_of_values(v) for v in columns_of(y)]
         return cls(columns, targets)
@@ -311,7 +308,7 @@ class Domain:
 
         Parameters
         ----------
-        X : ndarray, sparse matrix or data frame
+        X : ndarray or data frame
             Records as a :class:`RecordPool` has them, which are not changed.
 
         y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
@@ -329,15 +326,14 @@ class Domain:
         Raises
         ------
         ValueError
-            If there are more or fewer targets than the domain has.
+            If there are more or fewer targets than the domain has, or `X` is a sparse
+            matrix.
         """
-        container = container_of(X)
+        container = _container_of(X)
         if isinstance(X, Parted):
             X = X.mapped(lambda records: self.clip(records)[0])
         elif container == "frame":
-            X = clip_frame(X, self.columns)
-        elif container == "sparse":
-            X = _clip_sparse(X, self.columns)
+            X = _clip_frame(X, self.columns)
         elif container == "array":
             X = clip_array(X, self.columns)
         if y is not None and self.targets:
@@ -349,6 +345,16 @@ class Domain:
                 )
             y = clip_array(y, self.targets)
         return X, y
+
+
+def _container_of(X: Records) -> str:
+    container = container_of(X)
+    if container == "sparse":
+        raise ValueError(
+            "A sparse matrix has no domain to be clipped to: give clip=False, or a "
+            "dense array."
+        )
+    return container
 
 
 def _box(columns: Sequence[Column]) -> NDArray[np.float64] | None:
@@ -372,41 +378,12 @@ def _of_values(values: NDArray[Any]) -> Column:
         return Interval(numbers.min(), numbers.max(), missing)
     if not kinds <= {NUMBER, BOOLEAN, TEXT}:
         return None
-    counts: dict[Any, int] = {}
-    for value in present.tolist():
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(present.tolist())
     known = sorted(counts, key=lambda value: (-counts[value], str(value)))
     return Categories((*known, *([None] if missing else [])), known[0])
 
 
-def _of_sparse(X: Any) -> list[Column]:
-    columns = X.tocsc()
-    found: list[Column] = []
-    for start, stop in zip(columns.indptr[:-1], columns.indptr[1:], strict=True):
-        values = np.append(columns.data[start:stop], 0.0)
-        missing = bool(np.isnan(values).any())
-        found.append(Interval(np.nanmin(values), np.nanmax(values), missing))
-    return found
-
-
-def _clip_sparse(X: Any, columns: Sequence[Column]) -> Any:
-    """Return a sparse matrix, in which zeros stay zeros."""
-    ends = [None if column is None else column.ends for column in columns]
-    low, high = np.array([(-np.inf, np.inf) if e is None else e for e in ends]).T
-    if (low > 0).any() or (high < 0).any():
-        raise ValueError(
-            "The domain of a sparse matrix must have 0 in the range of each column, "
-            "because it would not stay sparse otherwise."
-        )
-    missing = np.array([column is None or column.missing for column in columns])
-    clipped = X.copy()
-    places = X.indices
-    clipped.data = np.clip(X.data, low[places], high[places])
-    clipped.data[np.isnan(X.data) & ~missing[places]] = 0.0
-    return clipped
-
-
-def clip_frame(frame: Any, columns: Sequence[Column]) -> Any:
+def _clip_frame(frame: Any, columns: Sequence[Column]) -> Any:
     """Return a frame of pandas or polars whose columns are moved."""
     if not hasattr(frame, "iloc"):
         pairs = zip(frame.get_columns(), columns, strict=True)

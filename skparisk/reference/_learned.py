@@ -211,12 +211,11 @@ _learned_from: WeakKeyDictionary[Learning, RecordSketch] = WeakKeyDictionary()
 class LearnedReference(Held, Reference):
     """A reference that is learned from a part of the private records, with noise.
 
-    For when there are no public records. Of the records that `fit` is given, a part is
-    drawn at random and used for nothing but to learn a law of records, with
-    differential privacy; the release is about the others, and pairs are drawn from the
-    learned law. Give it to a sampler, ``SensitivitySampler(reference=learned)``, or to
-    `fit` as `X_reference`: each fit then learns anew. For several releases from one
-    learned law, see `learn`.
+    For when there are no public records. `fit` learns a law of records from a random
+    part of its records, with differential privacy. Pairs are drawn from that law, and
+    the release is about the other records. Give it to a sampler,
+    ``SensitivitySampler(reference=learned)``, or to `fit` as `X_reference`: each fit
+    learns anew. For several releases from one learned law, see `learn`.
 
     Parameters
     ----------
@@ -225,7 +224,7 @@ class LearnedReference(Held, Reference):
 
     epsilon : float
         Privacy level of the learning, finite and above 0. The total is the larger of
-        this and that of the release: the same level for both costs nothing.
+        this and the level of the release.
 
     fraction : float, default=0.2
         Share of the records that is learned from, in (0, 1), rounded down. Public.
@@ -244,11 +243,10 @@ class LearnedReference(Held, Reference):
     the population. In all the maximum of both. The caller must ensure that each person
     has one record, and that the number of records is public.
 
-    The law has histograms of all columns and a Gaussian copula, by Laplace noise. Each
-    column has the same part of the noise, in bins whose number depends on the number of
-    records, columns and `epsilon` only, and mixes its shares with equal ones, so that
-    no bin is without records: tails are rather too heavy. Correlations have half of the
-    level if noise leaves something of them, and else none of it.
+    The law has histograms of all columns and a Gaussian copula, by Laplace noise. The
+    number of bins depends on the number of records and columns and on `epsilon` only.
+    No bin is empty, so that tails are rather too heavy. Correlations take half of the
+    level, or none if noise would hide them all.
 
     Examples
     --------
@@ -358,9 +356,8 @@ default=None
             If the records do not have the columns of the schema, or are too few.
 
         BudgetExceededError
-            If a ledger is open and refuses. It is charged for the learning here and for
-            each release when there is one, and adds these up: that is safe, and more
-            than the larger of the learning and all releases together, which holds.
+            If a ledger is open and refuses. It adds up the learning and each release,
+            on the safe side of the larger one of the two sums.
 
         Notes
         -----

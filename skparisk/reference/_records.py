@@ -71,7 +71,8 @@ def as_records(X: Any, name: str = "X") -> Records:
         return _as_floats(array, name)
     kinds = kinds_in(array.ravel(), name)
     if kinds <= {NUMBER, BOOLEAN}:
-        return _as_floats(_without_missing(array), name)
+        holes = np.fromiter(map(is_missing, array.ravel()), bool, array.size)
+        return _as_floats(np.where(holes.reshape(array.shape), np.nan, array), name)
     if array.ndim == 2:
         return array
     if kinds != {TEXT}:
@@ -241,7 +242,9 @@ class Schema:
         known = column_names(records) if names is None else tuple(names)
         if container == "sparse" or is_numbers(records):
             return cls(container, known, (NUMBER,) * records.shape[1])
-        return cls(container, known, tuple(map(_kind, columns_of(records))))
+        columns = columns_of(records)
+        kinds = tuple(_say(kinds_in(column, "the table")) for column in columns)
+        return cls(container, known, kinds)
 
     @classmethod
     def of_width(cls, n_columns: int) -> Self:
@@ -297,11 +300,6 @@ class Schema:
             )
 
 
-def _kind(column: NDArray[Any]) -> str:
-    """Return what a column holds, in a word."""
-    return _say(kinds_in(column, "the table"))
-
-
 def _say(kinds: set[str]) -> str:
     return " and ".join(sorted(kinds)) or MISSING
 
@@ -311,7 +309,8 @@ def kinds_in(values: NDArray[Any], where: str) -> set[str]:
     if values.dtype == object:
         types = {*map(type, values)}
         floats = {kind for kind in types if issubclass(kind, float)}
-        if floats and all(map(is_missing, _floats_among(values))):
+        numbers = (value for value in values if isinstance(value, float))
+        if floats and all(map(is_missing, numbers)):
             types -= floats
     else:
         empty = (values[:1] != values[:1]).any() and (values != values).all()
@@ -341,10 +340,6 @@ def _has_float(number: Any) -> bool:
         return math.isfinite(float(number)) or number != number
     except (OverflowError, ValueError):
         return False
-
-
-def _floats_among(values: NDArray[Any]) -> Iterator[float]:
-    return (value for value in values if isinstance(value, float))
 
 
 def _column(names: Sequence[str] | None, place: int) -> str:
@@ -382,9 +377,3 @@ def _as_csr(X: Any, name: str) -> Any:
         records = records.copy()
         records.sum_duplicates()
     return records
-
-
-def _without_missing(array: NDArray[Any]) -> NDArray[Any]:
-    """Return objects in which NaN stands for what is missing."""
-    holes = np.fromiter(map(is_missing, array.ravel()), bool, array.size)
-    return np.where(holes.reshape(array.shape), np.nan, array)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_at_least, check_choice, check_random_state
@@ -251,6 +252,10 @@ class TableReference(Held, Reference):
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
         self.clip = check_flag(clip, "clip")
         records = as_records(X, _X)
+        if self.clip and issparse(records):
+            raise ValueError(
+                "clip must be False for a sparse matrix, got True: clip a dense array."
+            )
         if n_rows(records) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
