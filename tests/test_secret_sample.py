@@ -51,9 +51,8 @@ from skparisk.core import (
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
-from skparisk.reference import TableReference, _secret
+from skparisk.reference import Reference, TableReference, _secret
 from skparisk.reference import _secret as _drawn_from
-from skparisk.reference._base import Reference
 
 RNG = np.random.default_rng(16)
 N, HALF = 80, 40

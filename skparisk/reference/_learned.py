@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import (
-    check_at_least,
     check_positive,
     check_probability,
     warn_if_seeded,
@@ -35,7 +34,7 @@ from skparisk.reference._records import (
     concatenate,
     n_rows,
 )
-from skparisk.reference._schema import SchemaReference
+from skparisk.reference._schema import ROWS_OF_WHOLE, SchemaReference
 from skparisk.reference._secret import draw_ordered
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._synthesis import (
@@ -45,8 +44,6 @@ from skparisk.reference._synthesis import (
     learn_copula,
     tells_something,
 )
-
-_ROWS_OF_WHOLE = 2048
 
 Law = Callable[[int, np.random.Generator], tuple[Records, Any]]
 _Targets = NDArray[Any] | None
@@ -95,15 +92,17 @@ class LearnedRecords(SchemaReference):
     def whole(self) -> RecordPool:
         """Records of the law, after some in which each declared category is."""
         rng = np.random.default_rng(0)
-        (X, y), (more, targets) = self._listing(rng=rng), self._law(_ROWS_OF_WHOLE, rng)
+        (X, y), (more, targets) = self._listing(rng=rng), self._law(ROWS_OF_WHOLE, rng)
         if y is not None:
             y = np.concatenate([y, targets])
         return RecordPool(concatenate([X, more]), y)
 
-    def sample(self, n_records: int, rng: np.random.Generator) -> Any:
-        """Return records of the learned law, as a schema returns simulated ones."""
-        X, y = self._law(check_at_least(n_records, "n_records", 1), rng)
-        return X if y is None else (X, y)
+    def _draw(
+        self, n_records: int, rng: np.random.Generator, *, with_all: bool = False
+    ) -> tuple[Records, Any]:
+        if with_all:
+            return super()._draw(n_records, rng, with_all=True)
+        return self._law(n_records, rng)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same law with what `encode` makes of its targets."""

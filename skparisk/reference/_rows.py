@@ -174,13 +174,11 @@ def listed(drawn: NDArray[Any]) -> Rows:
     return lines[0][None] if len(lines) == 1 else np.stack(lines)
 
 
-def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
+def _step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
     """Turn numbers of other rows than those of each line of `own` into rows, in place.
 
-    There are `n_rows` rows in all.
-
-    They are drawn from as many numbers as there are other rows, and step over those of
-    `own`: rows that are uniform on the others, without a second draw.
+    Of `n_rows` rows in all: numbers that are uniform become rows that are uniform on
+    the others, without a second draw.
     """
     if own.shape[1] > _FEW:  # one look at a list of all others is less work
         every, step = np.arange(n_rows, dtype=rows.dtype), max(1, _LISTED // n_rows)
@@ -242,12 +240,12 @@ def draw_subsets(
     rows = np.empty((size, length), dtype=_number(n_rows))
     if n_rows > _MOST_PLACES:
         for line in rows:
-            line[:] = _draw_sorted(n_rows - n_own, length, rng)
-        return step_over(rows, own, n_rows)
+            line[:] = rng.choice(n_rows - n_own, length, replace=False, shuffle=False)
+        return _step_over(rows, own, n_rows)
     step = max(1, _PLACES // n_rows)
     for start in range(0, size, step):
         _fill_by_redrawing(rows[start : start + step], n_rows - n_own, rng)
-    return step_over(rows, own, n_rows)
+    return _step_over(rows, own, n_rows)
 
 
 def _choose_by_coins(
@@ -287,15 +285,6 @@ def _choose_by_coins(
         state[drawn[mended]] ^= 1
         surplus -= np.sign(surplus) * np.bincount(lines[mended], minlength=size)
     return (state == 1).reshape(size, n_rows)
-
-
-def _draw_sorted(n_rows: int, length: int, rng: np.random.Generator) -> Rows:
-    """Return rows without replacement: what is drawn, and more for what is twice."""
-    rows = np.unique(draw_rows(n_rows, (length,), rng))
-    while len(rows) < length:
-        more = draw_rows(n_rows, (length - len(rows),), rng)
-        rows = np.unique(np.concatenate([rows, more]))
-    return rows
 
 
 def _fill_by_redrawing(rows: Rows, n_rows: int, rng: np.random.Generator) -> None:

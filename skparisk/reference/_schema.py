@@ -334,7 +334,7 @@ _CONTAINERS = ("pandas", "polars", "array")
 _POOL_PER_RECORD = 16
 _MOST_POOL = 2**16
 # Rows that structure, such as categories and quantiles, is learned from.
-_ROWS_OF_WHOLE = 2048
+ROWS_OF_WHOLE = 2048
 
 
 class SchemaReference(Held, Reference):
@@ -598,7 +598,7 @@ class SchemaReference(Held, Reference):
     @property
     def whole(self) -> RecordPool:
         """Simulated records in which each declared category is."""
-        return RecordPool(*self._listing(_ROWS_OF_WHOLE))
+        return RecordPool(*self._listing(ROWS_OF_WHOLE))
 
     def _listing(self, least: int = 2, rng: Any = 0) -> _Drawn:
         """Return some records, in which each value is that can be listed."""
@@ -614,8 +614,7 @@ class SchemaReference(Held, Reference):
         size = n_shared
         if n_pairs > 1:
             size = max(2 * n_shared, min(_POOL_PER_RECORD * n_shared, _MOST_POOL))
-        drawn = self.sample(size + n_pairs * n_own, rng)
-        pool = RecordPool(*(drawn if isinstance(drawn, tuple) else (drawn,)))
+        pool = RecordPool(*self._draw(size + n_pairs * n_own, rng))
         others, own = np.split(np.arange(pool.n_rows), [size])
         return Split(pool, n_shared, n_own, own, others, replacement=False)
 
