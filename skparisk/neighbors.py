@@ -56,18 +56,15 @@ class NeighborPairs:
 
     Attributes
     ----------
-    pool : RecordPool
-        The records.
-
     database : ndarray of shape (n_pairs,)
         Which of the m databases is the first of a pair.
 
     members : ndarray of shape (m, n_records)
         Indices of the records of the first databases, in any order but for the last r,
-        which are removed. It takes less time than `records`.
+        which are removed: faster than `records`.
 
     records : ndarray of shape (m, n_records)
-        The same as `members` in a random order, with those that change at `changed`.
+        The same in a random order, with those that change at `changed`.
 
     changed : ndarray of shape (n_pairs,)
         Position of the record that the second database does not have, in 0, ...,
@@ -132,7 +129,7 @@ class NeighborPairs:
         if self.replacement is not None:
             others = np.append(others, self.replacement[pair])
         for own in (self._left[number], others):
-            yield np.concatenate([shared, own.astype(shared.dtype)])
+            yield np.append(shared, own.astype(shared.dtype))
 
     @property
     def shared_counts(self) -> NDArray[np.float64]:
@@ -230,11 +227,10 @@ def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
 
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:
     """Raise IncompatibleError unless databases of that size were sampled."""
-    if relation == "replace-one":
-        allowed, sizes, got = [sampled], f"{sampled}", f", got {n_records}"
-    else:  # how many there are is private then
-        allowed, sizes, got = [sampled - 1, sampled], f"{sampled - 1} or {sampled}", ""
-    if n_records not in allowed:
+    sizes, got, least = f"{sampled}", f", got {n_records}", sampled
+    if relation == "add-remove":  # how many there are is private
+        sizes, got, least = f"{sampled - 1} or {sampled}", "", sampled - 1
+    if not least <= n_records <= sampled:
         raise IncompatibleError(
             f"n_records={sampled}: pairs were sampled for databases of {sizes} "
             f"records{got}; sensitivities at one size say nothing about another."
@@ -264,7 +260,7 @@ def draw_pairs(
 ) -> NeighborPairs:
     """Draw databases start, ..., start + size - 1 and their neighbors.
 
-    In the form that a query wants. Nothing is calibrated to those that are `tried`.
+    Nothing is calibrated to those that are `tried`.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     drawn = _in_form(source.draw(start, size, rng), form)
@@ -288,6 +284,5 @@ def sample_database(
 
 
 def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:
-    """Return drawn records in the form that a query wants; a table is turned once."""
-    pool = drawn.pool.in_form(form)
-    return drawn if pool is drawn.pool else dataclasses.replace(drawn, pool=pool)
+    """Return drawn records in the form that a query wants."""
+    return dataclasses.replace(drawn, pool=drawn.pool.in_form(form))

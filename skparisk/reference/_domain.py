@@ -208,9 +208,9 @@ class Domain:
 
     Notes
     -----
-    A map of records to the domain that does nothing to those inside, and is fixed
-    before private records are seen, keeps every guarantee: neighboring databases are
-    mapped to neighboring databases, or to the same one (:ref:`thm-schema`).
+    A map to a domain that is fixed before private records are seen keeps every
+    guarantee: neighboring databases stay neighbors, or become equal
+    (:ref:`thm-schema`).
 
     Examples
     --------
@@ -254,13 +254,7 @@ class Domain:
         return f", but for {n_free} column{'s' * (n_free > 1)} of no known range"
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the domain of targets that are numbered.
-
-        Parameters
-        ----------
-        encode : callable
-            Maps labels to numbers.
-        """
+        """Return the same domain with `encode` applied to its targets."""
 
         def codes(column: Column) -> Column:
             if not isinstance(column, Categories):

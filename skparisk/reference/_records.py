@@ -228,16 +228,7 @@ class Schema:
 
     @classmethod
     def of(cls, records: Records, names: Sequence[str] | None = None) -> Self:
-        """Return the schema of records.
-
-        Parameters
-        ----------
-        records : ndarray, sparse matrix or data frame
-            Records as a :class:`RecordPool` has them.
-
-        names : sequence of str, default=None
-            Names of the columns, where the records themselves have none.
-        """
+        """Return the schema of records; `names` for those that have none."""
         container = container_of(records)
         known = column_names(records) if names is None else tuple(names)
         if container == "sparse" or is_numbers(records):
@@ -248,12 +239,7 @@ class Schema:
 
     @classmethod
     def of_width(cls, n_columns: int) -> Self:
-        """Return a schema of which nothing is known but the number of columns.
-
-        Parameters
-        ----------
-        n_columns : int
-        """
+        """Return a schema of which nothing is known but the number of columns."""
         return cls(None, None, (MISSING,) * n_columns)
 
     @property
@@ -268,23 +254,10 @@ class Schema:
     def check_same(
         self, other: Schema, what: str = "X", own: str = "The reference"
     ) -> None:
-        """Compare this schema, of a reference, with that of records `X`.
+        """Raise IncompatibleError if container, names or number of columns differ.
 
-        Names are compared where both have some. What columns hold is not: private
-        values are read in the types of the reference, each by itself.
-
-        Parameters
-        ----------
-        other : Schema
-            That of `X`.
-
-        what, own : str
-            What an error calls the others, and these.
-
-        Raises
-        ------
-        IncompatibleError
-            If they differ.
+        Names are compared where both have some. Kinds are not: private values are read
+        in the types of the reference. `what` and `own` are the names of both in errors.
         """
         if len({self.container, other.container} - {None}) == 2:
             raise IncompatibleError(

@@ -336,7 +336,7 @@ class TableReference(Held, Reference):
 
     @property
     def form(self) -> PublicForm:
-        """Container and types of the table and of its targets, as they were given."""
+        """Container and types of the table and of its targets."""
         return self._form
 
     @property
@@ -370,7 +370,7 @@ class TableReference(Held, Reference):
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same records with what `encode` makes of their targets."""
+        """Return the same records with `encode` applied to their targets."""
         assert self.pool.y is not None
         other = self.with_targets(encode(self.pool.y))
         old, new = self._form.targets, other._form.targets
