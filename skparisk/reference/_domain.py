@@ -87,16 +87,15 @@ class Interval:
 
     def repairs(self, values: NDArray[Any]) -> _Repairs:
         """Yield which values are outside, and what takes their place."""
-        comparable = self._comparable(values)
+        comparable: NDArray[Any] = (
+            numbers(values)
+            if isinstance(self.low, float)
+            else values.astype(f"{self.low.dtype.kind}8[us]")
+        )
         if not self.missing:
             yield comparable != comparable, self.fill
         yield comparable < self.low, self.low
         yield comparable > self.high, self.high
-
-    def _comparable(self, values: NDArray[Any]) -> NDArray[Any]:
-        if not isinstance(self.low, float):
-            return values.astype(f"{self.low.dtype.kind}8[us]")
-        return numbers(values)
 
 
 @dataclass(frozen=True)

@@ -411,10 +411,23 @@ default=None
         chosen, others = np.split(order, [learning.n_records])
         own = take_rows(X, chosen), take_rows(y, chosen)
         schema = self._schema if y is not None else self._schema._without_targets()
+        features, targets = schema.domain.clip(*own)
+        columns = [*columns_of(features)]
+        columns += [] if targets is None else columns_of(targets)
+        n_bins = count_bins(learning.n_records, learning.epsilon, len(columns))
+        specs = [*schema._specs, *schema._targets]
+        domain = [*schema.domain.columns, *schema.domain.targets]
+        axes = [
+            Axis.of(column, spec.classes, n_bins)
+            for column, spec in zip(domain, specs, strict=True)
+        ]
+        rng = np.random.default_rng(list(source(32)))
         with suspend_open():
-            rng = np.random.default_rng(list(source(32)))
-            law = _learn_law(schema, *own, learning, rng, state)
+            copula = learn_copula(
+                axes, columns, learning.epsilon, rng=rng, noise_random_state=state
+            )
         _learned_from[learning] = RecordSketch.of(*own, keyed=True)
+        law = partial(_draw_learned, copula, schema)
         reference = LearnedRecords._of(schema, law, learning, len(others))
         return LearnedSplit(reference, others, n_candidates)
 
@@ -434,30 +447,6 @@ def refuse_learned_from(learning: Learning | None, X: Records, y: _Targets) -> N
             "levels would add up, and pairs would depend on these records. Release "
             "about split.remaining(X, y)."
         )
-
-
-def _learn_law(
-    schema: SchemaReference,
-    X: Records,
-    y: _Targets,
-    learning: Learning,
-    rng: np.random.Generator,
-    state: Any,
-) -> Law:
-    """Return the law of histograms and a copula."""
-    X, y = schema.domain.clip(X, y)
-    columns = [*columns_of(X), *(() if y is None else columns_of(y))]
-    declared = [*schema.domain.columns, *schema.domain.targets]
-    n_bins = count_bins(learning.n_records, learning.epsilon, len(columns))
-    specs = [*schema._specs, *schema._targets]
-    axes = [
-        Axis.of(column, spec.classes, n_bins)
-        for column, spec in zip(declared, specs, strict=True)
-    ]
-    copula = learn_copula(
-        axes, columns, learning.epsilon, rng=rng, noise_random_state=state
-    )
-    return partial(_draw_learned, copula, schema)
 
 
 def _draw_learned(

@@ -205,7 +205,10 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
         while len(right) < size:  # of as many lines as it mostly takes, and a few
             left = (size - len(right)) * math.exp(n * n / (2 * n_rows))
             drawn = draw_rows(n_rows, (int(left + 3 * math.sqrt(left)), n), rng)
-            right = np.concatenate([right, drawn[~_repeat(drawn)]])
+            # Two are compared at once: to sort them takes longer than to draw.
+            ordered = drawn if n == 2 else np.sort(drawn, axis=1)
+            distinct = (ordered[:, 1:] != ordered[:, :-1]).all(axis=1)
+            right = np.concatenate([right, drawn[distinct]])
         return right[:size]
     rows = np.empty((size, n), dtype=_number(n_rows))
     for column in range(n):
@@ -214,14 +217,6 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
             drawn += drawn >= taken
         rows[:, column] = drawn
     return rows
-
-
-def _repeat(rows: Rows) -> NDArray[np.bool_]:
-    """Tell in which lines a row is twice."""
-    if rows.shape[1] == 2:  # as nearly always: to sort them takes longer than to draw
-        return np.asarray(rows[:, 0] == rows[:, 1])
-    ordered = np.sort(rows, axis=1)
-    return np.asarray((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
 
 
 def draw_subsets(

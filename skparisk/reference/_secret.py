@@ -262,10 +262,11 @@ class SecretDraw(Held):
         except BaseException:
             with _lock:
                 if key in _known:
-                    known, releases = _known.pop(key)
+                    releases = _known[key][1]
                     releases[origin] -= 1
-                    if +releases:
-                        _known[key] = (known, +releases)
+                    _known[key] = (sketch, +releases)
+                    if not +releases:
+                        del _known[key]
             raise
 
     @property

@@ -319,29 +319,26 @@ def _float_bits(numbers: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
 
 
 def _value_bits(value: Any, dropped: int) -> tuple[int, int]:
-    """Return 64 bits for an object, and for a rounded number."""
-    bits = _exact_bits(value)
-    if bits is None:
+    """Return 64 bits for an object, the same in all processes, and of a rounded number.
+
+    Of anything else the second are the first.
+    """
+    if is_missing(value):
+        bits = _MISSING
+    elif isinstance(value, datetime.date | np.datetime64):
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+        bits = int(np.asarray(value, dtype="M8[us]").view(np.uint64))
+    elif isinstance(value, datetime.timedelta | np.timedelta64):
+        bits = int(np.asarray(value, dtype="m8[us]").view(np.uint64))
+    elif isinstance(value, str | bytes | datetime.time):
+        text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        bits = int.from_bytes(digest, "little")
+    else:
         first, second = _float_bits(np.array([float(value)]), dropped)[:, 0].tolist()
         return first, second
     return bits, bits
-
-
-def _exact_bits(value: Any) -> int | None:
-    """Return 64 bits for what is no number; the same in all processes."""
-    if is_missing(value):
-        return _MISSING
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-    if isinstance(value, datetime.date | np.datetime64):
-        return int(np.asarray(value, dtype="M8[us]").view(np.uint64))
-    if isinstance(value, datetime.timedelta | np.timedelta64):
-        return int(np.asarray(value, dtype="m8[us]").view(np.uint64))
-    if isinstance(value, str | bytes | datetime.time):
-        text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
-        digest = hashlib.blake2b(text, digest_size=8).digest()
-        return int.from_bytes(digest, "little")
-    return None
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
