@@ -12,6 +12,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.checks import is_number
 from skparisk.core.sealed import (
     BOOLEAN,
     NUMBER,
@@ -29,11 +30,11 @@ _Repairs: TypeAlias = Iterator[tuple[NDArray[np.bool_], Any]]
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers, dates or durations between two ends.
+    """Numbers between two ends.
 
     Parameters
     ----------
-    low, high : float, numpy.datetime64 or numpy.timedelta64
+    low, high : float
         The ends, which belong to it. Finite, ``low <= high``.
 
     missing : bool, default=False
@@ -51,51 +52,38 @@ class Interval:
     54.0
     """
 
-    low: Any
-    high: Any
+    low: float
+    high: float
     missing: bool = False
 
     def __post_init__(self) -> None:
-        ends = self.low, self.high
-        dates = np.datetime64, np.timedelta64  # the second is a number to numpy
-        if not (type(self.low) is type(self.high) and isinstance(self.low, dates)):
-            numbers = all(isinstance(end, Real) for end in ends)
-            numbers = numbers and not any(isinstance(end, dates) for end in ends)
-            ends = (float(self.low), float(self.high)) if numbers else (math.nan,) * 2
-            if not all(map(math.isfinite, ends)):
-                ends = math.nan, math.nan
-        if not ends[0] <= ends[1]:
+        given = self.low, self.high
+        ends = [float(end) if is_number(end) else math.nan for end in given]
+        if not (all(map(math.isfinite, ends)) and ends[0] <= ends[1]):
             raise ValueError(
                 "A range must have two finite ends (low, high) with low <= high, got "
-                f"({self.low!r}, {self.high!r})."
+                f"{given!r}."
             )
         object.__setattr__(self, "low", ends[0])
         object.__setattr__(self, "high", ends[1])
 
     @property
-    def fill(self) -> Any:
+    def fill(self) -> float:
         """The middle."""
-        if isinstance(self.low, float):
-            return self.low / 2 + self.high / 2
-        return self.low + (self.high - self.low) // 2
+        return self.low / 2 + self.high / 2
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Both ends, where these are numbers and all values have to be there."""
-        numbers = isinstance(self.low, float) and not self.missing
-        return (self.low, self.high) if numbers else None
+        """Both ends, if no value may be missing."""
+        return None if self.missing else (self.low, self.high)
 
     def repairs(self, values: NDArray[Any]) -> _Repairs:
         """Yield which values are outside, and what takes their place."""
-        comparable: NDArray[Any] = (
-            numbers(values)
-            if isinstance(self.low, float)
-            else values.astype(f"{self.low.dtype.kind}8[us]")
-        )
+        found = numbers(values)
         if not self.missing:
-            yield comparable != comparable, self.fill
-        yield comparable < self.low, self.low
-        yield comparable > self.high, self.high
+            yield np.isnan(found), self.fill
+        yield found < self.low, self.low
+        yield found > self.high, self.high
 
 
 @dataclass(frozen=True)
@@ -279,9 +267,9 @@ class Domain:
         Returns
         -------
         domain : Domain
-            Ranges of numbers, dates and durations that have a type of their own; else
-            the values that are there, with the most frequent as the default. Texts of
-            one dimension may be anything.
+            Ranges of numbers; of texts and truth values those that are there, with the
+            most frequent as the default. Dates, durations, and texts of one dimension
+            may be anything.
 
         Raises
         ------
@@ -364,7 +352,7 @@ def _of_values(values: NDArray[Any]) -> Column:
     if not kinds:
         return None
     missing = bool(holes.any())
-    if values.dtype.kind in "mMiuf":
+    if values.dtype.kind in "iuf":
         return Interval(present.min(), present.max(), missing)
     if kinds == {NUMBER}:
         numbers = present.astype(np.float64)
@@ -393,11 +381,6 @@ def _clip_pandas(series: Any, column: Column) -> Any:
         return series
     dtype = series.dtype
     values = next(columns_of(series.to_frame()))
-    if isinstance(column, Interval) and dtype.kind in "mM":
-        moved = clip_array(values, [column])
-        made = type(series)(moved, index=series.index)
-        zone = getattr(dtype, "tz", None)
-        return (made if zone is None else made.dt.tz_localize("UTC")).astype(dtype)
     if isinstance(column, Interval) and dtype.kind in "iuf":
         ends = _ends_in(getattr(dtype, "numpy_dtype", dtype), column)
         if ends is None:
@@ -405,9 +388,6 @@ def _clip_pandas(series: Any, column: Column) -> Any:
             return type(series)(moved, index=series.index)
         low, high, fill = ends
         return (series if column.missing else series.fillna(fill)).clip(low, high)
-    if isinstance(column, Interval) and dtype.kind == "b":
-        numbers = np.where(holes_in(values), np.nan, values).astype(np.float64)
-        return type(series)(clip_array(numbers, [column]), index=series.index)
     categorical = hasattr(series, "cat")
     moved = series.astype(object) if categorical else series
     # With a row more that is always moved: else the type would tell if another was.
@@ -426,11 +406,6 @@ def _clip_polars(series: Any, column: Column) -> Any:
         return series
     dtype, name, make = series.dtype, series.name, type(series)
     values = next(columns_of(series.to_frame()))
-    if isinstance(column, Interval) and dtype.is_temporal():
-        made = make(name, clip_array(values, [column]))
-        if getattr(dtype, "time_zone", None) is not None:
-            made = made.dt.replace_time_zone("UTC")
-        return made.cast(dtype)
     if isinstance(column, Interval) and dtype.is_numeric():
         plain = None if dtype.is_decimal() else np.dtype(str(dtype).lower())
         ends = None if plain is None else _ends_in(plain, column)

@@ -74,10 +74,7 @@ class Spec:
             return cls(partial(_whole, declared), domain, classes)
         if isinstance(declared, tuple) and len(declared) == 2:
             domain = Interval(*declared)
-            low, high = domain.low, domain.high
-            if not isinstance(low, float):
-                raise ValueError(f"a range must have numbers as ends, got {declared}.")
-            return cls(partial(_uniform, low, high), domain)
+            return cls(partial(_uniform, domain.low, domain.high), domain)
         if isinstance(declared, Mapping):
             return cls.weighted(list(declared), list(declared.values()))
         if isinstance(declared, list | np.ndarray):

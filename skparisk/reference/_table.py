@@ -206,9 +206,9 @@ class TableReference(Held, Reference):
 
     clip : bool, default=False
         Whether private records are moved to the range of the table before they are
-        answered (:class:`~skparisk.reference.Domain`, :ref:`thm-schema`): numbers and
-        dates to its ends, unknown values to the most frequent one. Texts of shape
-        (n_rows,) stay as they are. With "split" it is the range of the half that gives
+        answered (:class:`~skparisk.reference.Domain`, :ref:`thm-schema`): numbers to
+        its ends, unknown values to the most frequent one. Dates, and texts of shape
+        (n_rows,), stay as they are. With "split" it is the range of the half that gives
         the shared records, to which the other half is moved as well.
 
     Attributes
