@@ -17,7 +17,6 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._learning import Learning
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, as_numbers, is_numbers, n_rows
-from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 
 # How a query is given records: as they are, or as an array of finite numbers.
@@ -66,16 +65,6 @@ class RecordPool:
         Labels are left out, as they are no numbers.
         """
         return self if self._numbers is None else self._numbers
-
-    def part(self, most: int) -> RecordPool:
-        """Return so many records at the most, drawn at random, or itself."""
-        if self.n_rows <= most:
-            return self
-        # Always the same, so that what is learned from them does not depend on a seed.
-        rng = np.random.default_rng(self.n_rows)
-        none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_rows, none, most, rng))
-        return RecordPool(*self.take(np.sort(rows)))
 
     # None stands for the pool itself, which would hold itself in memory.
     @cached_property

@@ -38,6 +38,7 @@ from skparisk.reference._rows import (
     draw_rows,
     draw_shared_rows,
     draw_subsets,
+    listed,
 )
 from skparisk.reference._sketch import RecordSketch
 
@@ -407,7 +408,12 @@ class TableReference(Held, Reference):
         """Return rows drawn from it, if it has more; known as all."""
         if self.n_rows <= most:
             return self
-        return self._with(self.pool.part(most), _sketch=self.sketch)
+        # Always the same, so that what is learned from them does not depend on a seed.
+        rng = np.random.default_rng(self.n_rows)
+        none = np.empty((1, 0), dtype=np.intp)
+        (rows,) = listed(draw_subsets(self.n_rows, none, most, rng))
+        part = RecordPool(*self.pool.take(np.sort(rows)))
+        return self._with(part, _sketch=self.sketch)
 
     def _half(self, rng: np.random.Generator) -> Self:
         """Return half of its rows, by chance."""
