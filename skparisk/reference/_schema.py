@@ -371,17 +371,6 @@ class SchemaReference(Held, Reference):
         What the records are in. None: a data frame of pandas where there are names, and
         else an array.
 
-    Attributes
-    ----------
-    domain : Domain
-        What private records are clipped to.
-
-    schema : Schema
-        Names and kinds of the columns of the features.
-
-    declared : dict of str to Interval, Categories or None
-        What each column that has a name may hold, targets last.
-
     Raises
     ------
     ValueError

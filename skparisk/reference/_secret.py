@@ -40,7 +40,7 @@ _DRAW = 0x5EC4E7
 
 
 @dataclass(frozen=True, repr=False)
-class SecretSample:
+class SecretSample(Held):
     """A random part of the private records: protects who is in it.
 
     Of the N records of `fit`, n are drawn in secret, without replacement, in random
@@ -174,9 +174,6 @@ default=None
                 PrivacyLeakWarning,
             )
         return drawn
-
-    def __sklearn_clone__(self) -> Self:
-        return self
 
     def __repr__(self) -> str:
         return f"SecretSample({self.fraction!r})"

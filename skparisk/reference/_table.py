@@ -212,20 +212,6 @@ class TableReference(Held, Reference):
         (n_rows,), stay as they are. With "split" it is the range of the half that gives
         the shared records, to which the other half is moved as well.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the table.
-
-    schema : Schema
-        Its columns.
-
-    description : str
-        What is written on a certificate.
-
-    feature_names : tuple of str or None
-        Column names, where `X` has them.
-
     Raises
     ------
     ValueError
@@ -323,6 +309,7 @@ class TableReference(Held, Reference):
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self.pool.n_rows
 
     @property
