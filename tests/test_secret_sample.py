@@ -51,9 +51,8 @@ from skparisk.core import (
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
-from skparisk.reference import TableReference, _secret
+from skparisk.reference import Reference, TableReference, _secret
 from skparisk.reference import _secret as _drawn_from
-from skparisk.reference._base import Reference
 
 RNG = np.random.default_rng(16)
 N, HALF = 80, 40
@@ -570,8 +569,13 @@ def test_tables_of_long_ago_are_forgotten(monkeypatch):
         assert not others
     with SecretSample(0.5).draw(X).releasing() as others:
         assert not others
-    monkeypatch.setattr(_drawn_from, "_known", {})
-    _drawn_from.leave(half._sketch, half.origin)
+
+    def fail():
+        monkeypatch.setattr(_drawn_from, "_known", {})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), half.releasing():
+        fail()
     assert not _drawn_from._known
 
 
