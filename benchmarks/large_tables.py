@@ -2,14 +2,15 @@
 
 Claims: on one core,
 
-* a fit of `PrivateRidge` and of `PrivateLogisticRegression` to 200 000 records of 50
-  features, with a reference of 20 000 rows and 1 000 pairs, takes at most 10 s of
-  processor time, the choice of the penalty included;
-* 1 000 pairs that skparisk answers together take at most 1.1 times the processor time
+* a fit of `PrivateRidge` to 200 000 records of 50 features, with a reference of 20 000
+  rows and 1 000 pairs, takes at most 10 s of processor time, and one of
+  `PrivateLogisticRegression` 20 s, the choice of the penalty included;
+* 1 000 pairs that skparisk answers together take at most 1.25 times the processor time
   that as many pairs take by two refits of scikit-learn's `Ridge` or
   `LogisticRegression` each, for 50, 1 000, 23 600 and 200 000 records, 5 and 50
   features and a reference of 20 000 rows; and for the ten classes of handwritten digits
-  (640 coefficients), of which half are the reference.
+  (640 coefficients), of which half are the reference, with refits at tol=1e-8: at the
+  default of 1e-4 two refits to neighbors differ 17 times as much as their minimizers.
 
 Both draw the same pairs. Refits are timed on as many pairs as two seconds are enough
 for, and counted up; what is prepared once for all pairs counts in full.
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, Ridge
+from threadpoolctl import threadpool_limits
 
 from skparisk import (
     PrivateLogisticRegression,
@@ -37,8 +39,8 @@ from skparisk.queries import FunctionQuery, LogisticRegressionQuery, Query, Ridg
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 
-MOST_SECONDS = 10.0
-MOST_RATIO = 1.1
+MOST_SECONDS = {PrivateRidge: 10.0, PrivateLogisticRegression: 20.0}
+MOST_RATIO = 1.25
 N_PAIRS = 1000
 N_REFERENCE = 20_000
 SIZES = (50, 1_000, 23_600, 200_000)
@@ -124,7 +126,7 @@ def ratios() -> list[float]:
     digits, labels = load_digits(return_X_y=True)
     public = digits[1::2], labels[1::2] * 1.0
     ten = LogisticRegressionQuery(tuple(range(10)))
-    many = LogisticRegression(max_iter=1000)
+    many = LogisticRegression(tol=1e-8, max_iter=10_000)
     return [*found, compare("digits", ten, many, public, len(digits[::2]))]
 
 
@@ -147,13 +149,13 @@ def main() -> int:
     only_fits = parser.parse_args().fits
     warnings.simplefilter("ignore", ReferenceWarning)
     pairs = SensitivitySampler(n_pairs=N_PAIRS)
-    models = [
-        model(sensitivity=pairs, random_state=0)
-        for model in (PrivateRidge, PrivateLogisticRegression)
-    ]
-    held = max(of_fit(model, SIZES[-1], WIDTHS[-1]) for model in models) <= MOST_SECONDS
-    if not only_fits:
-        held &= max(ratios()) <= MOST_RATIO
+    held = True
+    with threadpool_limits(1):
+        for model, most in MOST_SECONDS.items():
+            asked = model(sensitivity=pairs, random_state=0)
+            held &= of_fit(asked, SIZES[-1], WIDTHS[-1]) <= most
+        if not only_fits:
+            held &= max(ratios()) <= MOST_RATIO
     return 0 if held else 1
 
 

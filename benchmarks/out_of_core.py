@@ -1,13 +1,11 @@
-"""A reference of 100 million rows on disk: time, and the most memory that is taken.
+"""A reference of 100 million rows in blocks: time, and the most memory that is taken.
 
-Claim: with a table of 4 GB in a file (100 million rows of 10 columns in single
-precision, 9 features and a target), pairs for means, moments and ridge regression, and
-fits of `PrivateRidge` and `PrivateMoments`, each take at most 1 GiB of memory: the most
-that is resident, Python and its packages included. So do blocks of rows, one after the
-other, for means and moments.
+Claim: with a table of 100 million rows of 10 columns that come in blocks (9 features
+and a target), pairs for means, moments and ridge regression, and fits of `PrivateRidge`
+and `PrivateMoments`, each take at most 1 GiB of memory: the most that is resident,
+Python and its packages included.
 
-Each is a process of its own; the file is written to a directory of its own, and deleted
-in the end. `--rows` for a smaller one.
+Each is a process of its own. `--rows` for fewer.
 """
 
 from __future__ import annotations
@@ -16,11 +14,9 @@ import argparse
 import multiprocessing
 import resource
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,20 +42,14 @@ def blocks(n_rows: int) -> Iterator[Any]:
         yield rows
 
 
-def write(path: Path, n_rows: int) -> None:
-    with path.open("wb") as file:
-        for rows in blocks(n_rows):
-            file.write(rows.tobytes())
-
-
 def private() -> tuple[Any, Any]:
     rows = next(blocks(2 * N_RECORDS))[:N_RECORDS].astype(float) + 1e-3
     return rows[:, :-1], rows[:, -1]
 
 
-def mapped(path: Path, n_rows: int) -> tuple[Any, Any]:
-    table = np.memmap(path, dtype=np.float32, mode="r", shape=(n_rows, N_COLUMNS))
-    return table[:, :-1], table[:, -1]
+def table(n_rows: int) -> TableReference:
+    parts = ((rows[:, :-1], rows[:, -1]) for rows in blocks(n_rows))
+    return TableReference.of_blocks(parts)
 
 
 def sampler(query: Any) -> SensitivitySampler:
@@ -74,55 +64,39 @@ def moments() -> MomentsQuery:
     )
 
 
-def pairs_of(query: Any) -> Callable[[Path, int], Any]:
-    def run(path: Path, n_rows: int) -> Any:
-        reference = TableReference(*mapped(path, n_rows))
-        return sampler(query).set_params(reference=reference).fit(*private())
+def pairs_of(query: Any) -> Callable[[int], Any]:
+    def run(n_rows: int) -> Any:
+        return sampler(query).set_params(reference=table(n_rows)).fit(*private())
 
     return run
 
 
-def pairs_of_blocks(query: Any) -> Callable[[Path, int], Any]:
-    def run(path: Path, n_rows: int) -> Any:
-        parts = ((rows[:, :-1], rows[:, -1]) for rows in blocks(n_rows))
-        reference = TableReference.of_blocks(parts)
-        return sampler(query).set_params(reference=reference).fit(*private())
-
-    return run
+def fit_of(model: Any) -> Callable[[int], Any]:
+    return lambda n_rows: model.fit(*private(), X_reference=table(n_rows))
 
 
-def fit_of(model: Any) -> Callable[[Path, int], Any]:
-    def run(path: Path, n_rows: int) -> Any:
-        X, y = mapped(path, n_rows)
-        return model.fit(*private(), X_reference=X, y_reference=y)
-
-    return run
-
-
-RUNS: dict[str, Callable[[Path, int], Any]] = {
+RUNS: dict[str, Callable[[int], Any]] = {
     "means": pairs_of(MeanQuery()),
     "moments": pairs_of(moments()),
     "ridge": pairs_of(RidgeQuery(1.0)),
     "PrivateRidge": fit_of(PrivateRidge(random_state=0)),
     "PrivateMoments": fit_of(PrivateMoments(random_state=0)),
-    "means of blocks": pairs_of_blocks(MeanQuery()),
-    "moments of blocks": pairs_of_blocks(moments()),
 }
 
 
-def child(name: str, path: Path, n_rows: int, found: Any) -> None:
+def child(name: str, n_rows: int, found: Any) -> None:
     """Run one of them, and tell how much memory it took at the most."""
     warnings.simplefilter("ignore", ReferenceWarning)
-    RUNS[name](path, n_rows)
+    RUNS[name](n_rows)
     unit = 1 if sys.platform == "darwin" else 1024
     found.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
 
 
-def measure(name: str, path: Path, n_rows: int) -> int:
+def measure(name: str, n_rows: int) -> int:
     """Print a row, and return the most memory that was taken, in bytes."""
     context = multiprocessing.get_context("spawn")
     found = context.Queue()
-    process = context.Process(target=child, args=(name, path, n_rows, found))
+    process = context.Process(target=child, args=(name, n_rows, found))
     start = time.perf_counter()
     process.start()
     process.join()
@@ -136,15 +110,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--only", choices=RUNS)
-    parser.add_argument("--directory", default=None, help="where the file is written")
     arguments = parser.parse_args()
-    n_rows = arguments.rows
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
-        path = Path(directory) / "table.f4"
-        write(path, n_rows)
-        print(f"{n_rows} rows, {path.stat().st_size / 1e9:.1f} GB", flush=True)
-        names = [arguments.only] if arguments.only else [*RUNS]
-        peaks = [measure(name, path, n_rows) for name in names]
+    names = [arguments.only] if arguments.only else [*RUNS]
+    peaks = [measure(name, arguments.rows) for name in names]
     return 0 if max(peaks) <= MOST_BYTES else 1
 
 

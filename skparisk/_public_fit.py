@@ -166,7 +166,7 @@ class BesidePublicMixin:
         known = source.n_records
         n_records = data.n_records if known is None else int(known)
         # In the form that private records have.
-        pool = table.pool.in_form("given" if query.any_table else "numbers").part()
+        pool = table.pool.in_form("given" if query.any_table else "numbers")
         return PublicFit(query, pool.X, pool.y if query.needs_y else None, n_records)
 
     def _serve(

@@ -110,7 +110,7 @@ def public_table(source: Any, table: Reference | None) -> TableReference | str:
         return "there is no reference"
     if not isinstance(given, TableReference):
         return f"the reference is a {type(given).__name__}"
-    return "targets of the reference are made up" if given.made_up else given
+    return given
 
 
 def read_as_public(

@@ -33,17 +33,16 @@ _TOGETHER, _ONE_BY_ONE = (2**23, 128), (2**12, 8)
 class NeighborPairs:
     """A block of pairs of neighboring databases, as indices into a pool.
 
-    Each of m databases has r neighbors, so that there are m times r pairs: first those
-    of the first database. The first database of pair i has the records
-    ``records[database[i]]``. The second has another record at the position
-    ``changed[i]``, or (add-remove) none. The records that both have are drawn when they
-    are asked for, and so are the positions.
+    Each of m databases has r neighbors: m times r pairs, first those of the first
+    database. The first database of pair i has the records ``records[database[i]]``. The
+    second has another record at the position ``changed[i]``, or (add-remove) none.
+    Shared records and positions are drawn on first use.
 
     Parameters
     ----------
     drawn : DrawnRecords
-        The records that neighbors differ in: r of each database, which are removed, and
-        for "replace-one" their r replacements; and how to draw the others.
+        For each database the r records that are removed, and for "replace-one" their r
+        replacements; and how to draw the others.
 
     n_records : int
         Records of the first database of each pair.
@@ -52,29 +51,25 @@ class NeighborPairs:
         r.
 
     start : int or None
-        Number of the first database among all that are drawn, from 0. None: of pairs
-        that nothing is calibrated to.
+        Number of the first database among all that are drawn, from 0. None: nothing is
+        calibrated to these pairs.
 
     Attributes
     ----------
-    pool : RecordPool
-        The records.
-
     database : ndarray of shape (n_pairs,)
         Which of the m databases is the first of a pair.
 
     members : ndarray of shape (m, n_records)
-        Indices of the records of the first databases: the last r are those that are
-        removed, and the others are in any order. It takes less time than `records`.
+        Indices of the records of the first databases, in any order but for the last r,
+        which are removed: faster than `records`.
 
     records : ndarray of shape (m, n_records)
-        The same as `members` in a random order, with those that change at `changed`.
+        The same in a random order, with those that change at `changed`.
 
     changed : ndarray of shape (n_pairs,)
         Position of the record that the second database does not have, in 0, ...,
-        n_records - 1: uniform, independent of the records, so that queries which look
-        at the order of records are measured as well; other ones for each neighbor of a
-        database.
+        n_records - 1: uniform, independent of the records, and another one for each
+        neighbor of a database.
 
     removed : ndarray of shape (n_pairs,)
         Index of the record that only the first database has.
@@ -134,7 +129,7 @@ class NeighborPairs:
         if self.replacement is not None:
             others = np.append(others, self.replacement[pair])
         for own in (self._left[number], others):
-            yield np.concatenate([shared, own.astype(shared.dtype)])
+            yield np.append(shared, own.astype(shared.dtype))
 
     @property
     def shared_counts(self) -> NDArray[np.float64]:
@@ -194,7 +189,7 @@ def known_pairs(
 
 
 def n_own(relation: str) -> int:
-    """Return how many records of a pair are in one of its databases only."""
+    """Return the number of records that only one database of a pair has."""
     return 2 if relation == "replace-one" else 1
 
 
@@ -207,10 +202,7 @@ def bind_pairs(
     seed: np.random.SeedSequence,
     n_neighbors: int = 1,
 ) -> RecordSource:
-    """Return a source of pairs of which the (larger) first has `n_records` records.
-
-    Of databases with so many neighbors each: they differ in as many times the records.
-    """
+    """Return a source of pairs of which the (larger) first has `n_records` records."""
     own = n_own(relation)
     if n_neighbors > 1:  # a reference that refuses a relation knows it by `n_own`
         reference.bind(1, n_shared=n_records - 1, n_own=own, seed=seed)
@@ -223,7 +215,7 @@ def bind_pairs(
 
 
 def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
-    """Return how many databases have so many pairs, at least so many, checked."""
+    """Return the number of databases of so many pairs, checked."""
     n_databases = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
     if n_databases * n_neighbors != n_pairs:
         raise ValueError(
@@ -235,11 +227,10 @@ def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
 
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:
     """Raise IncompatibleError unless databases of that size were sampled."""
-    if relation == "replace-one":
-        allowed, sizes, got = [sampled], f"{sampled}", f", got {n_records}"
-    else:  # how many there are is private then
-        allowed, sizes, got = [sampled - 1, sampled], f"{sampled - 1} or {sampled}", ""
-    if n_records not in allowed:
+    sizes, got, least = f"{sampled}", f", got {n_records}", sampled
+    if relation == "add-remove":  # how many there are is private
+        sizes, got, least = f"{sampled - 1} or {sampled}", "", sampled - 1
+    if not least <= n_records <= sampled:
         raise IncompatibleError(
             f"n_records={sampled}: pairs were sampled for databases of {sizes} "
             f"records{got}; sensitivities at one size say nothing about another."
@@ -247,12 +238,10 @@ def check_n_records(n_records: int, sampled: int, relation: str) -> None:
 
 
 def block_size(n_records: int, one_by_one: bool = False) -> int:
-    """Return the number of databases that are drawn from one seed, and answered.
+    """Return the number of databases that are drawn from one seed.
 
-    By the size of a database, which bounds the memory of a block, and by whether each
-    is answered by itself: a block then takes no longer than a few of these. It depends
-    on nothing else, so that the pairs do not depend on how blocks are spread over
-    workers.
+    The size of a database bounds the memory of a block; if databases are answered one
+    by one, a block has few. Workers must not matter, so nothing else does.
     """
     at_once, most = _ONE_BY_ONE if one_by_one else _TOGETHER
     return int(np.clip(at_once // n_records, 1, most))
@@ -271,7 +260,7 @@ def draw_pairs(
 ) -> NeighborPairs:
     """Draw databases start, ..., start + size - 1 and their neighbors.
 
-    In the form that a query wants. Nothing is calibrated to those that are `tried`.
+    Nothing is calibrated to those that are `tried`.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     drawn = _in_form(source.draw(start, size, rng), form)
@@ -295,6 +284,5 @@ def sample_database(
 
 
 def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:
-    """Return drawn records in the form that a query wants; a table is turned once."""
-    pool = drawn.pool.in_form(form)
-    return drawn if pool is drawn.pool else dataclasses.replace(drawn, pool=pool)
+    """Return drawn records in the form that a query wants."""
+    return dataclasses.replace(drawn, pool=drawn.pool.in_form(form))

@@ -39,7 +39,7 @@ from skparisk.queries._cells import (
     half_of,
 )
 from skparisk.reference import SchemaReference
-from skparisk.reference._columns import Categories, Column, Interval
+from skparisk.reference._domain import Categories, Column, Interval
 from skparisk.reference._parted import Parted
 from skparisk.reference._synthesis import nearest_counts
 

@@ -10,9 +10,13 @@ from sklearn.base import (
 
 from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.ledger import spend
-from skparisk.model_selection import PrivateGridSearchCV
-from skparisk.model_selection._search import SELECTIONS
+from skparisk.model_selection import (
+    ExponentialSelection,
+    PrivateGridSearchCV,
+    ReferenceSelection,
+)
 
+SELECTIONS = {"reference": ReferenceSelection, "exponential": ExponentialSelection}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
 Y = X @ [1.0, -2.0] + 0.1 * RNG.normal(size=300)

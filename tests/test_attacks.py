@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from noise_plans import find_by_risks
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, LassoCV, LogisticRegression, Ridge
@@ -169,7 +168,6 @@ IN_PLACE = {
     "Lasso": (Lasso(0.1, copy_X=False), Lasso(0.1)),
     "PCA": (PCA(2, copy=False, svd_solver="full"), PCA(2, svd_solver="full")),
     "StandardScaler": (StandardScaler(copy=False), StandardScaler()),
-    "KMeans": (KMeans(2, copy_x=False, n_init=1), KMeans(2, n_init=1)),
     "predictions": (
         make_pipeline(StandardScaler(copy=False), Ridge()),
         make_pipeline(StandardScaler(), Ridge()),

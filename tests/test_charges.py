@@ -327,7 +327,6 @@ def test_noise_is_drawn_by_those_who_charge_only():
         "core/laws.py",
         "mechanisms/_discrete.py",
         "mechanisms/_exponential.py",
-        "mechanisms/_randomized_response.py",
         "moments/_noise.py",
         "preprocessing.py",
     }

@@ -156,7 +156,6 @@ def test_nothing_is_charged_and_no_record_is_kept():
             sampler(reference=LearnedReference(SCHEMA, epsilon=0.5)),
             "is a LearnedReference",
         ),
-        (sampler(reference=SCHEMA.with_records(X)), "are made up"),
         (sampler(), "there is no reference"),
         (sampler(query=RidgeQuery(1.0), n_records=80).fit(X, Y), "that is fitted"),
     ],

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skparisk.cost._frontier
 from skparisk.cost import Frontier, frontier
-from skparisk.exceptions import CalibrationError, IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model import PrivateRidge
 from skparisk.sensitivity import SensitivitySampler
 
@@ -29,18 +29,6 @@ def test_efficient_points_are_beaten_by_none():
             for j in range(40)
         )
         assert points.efficient[i] != beaten
-
-
-def test_cheapest_keeps_to_the_error():
-    found = [POINTS.cheapest(most) for most in (9.0, 4.0, 3.9, 2)]
-    assert found == [2, 2, 1, 4]
-    assert {type(index) for index in found} == {int}
-    assert POINTS.cost[found].tolist() == [10.0, 10.0, 20.0, 40.0]
-    with pytest.raises(CalibrationError, match=r"at least 2\.0, the smallest") as error:
-        POINTS.cheapest(1.9)
-    assert (error.value.target, error.value.best) == (1.9, 2.0)
-    dear = Frontier([1.0], [0.5], [math.inf], [-1.0], [0.0])
-    assert dear.cheapest(0.0) == 0
 
 
 def test_frontier_is_frozen_and_copied():
@@ -81,12 +69,6 @@ def test_points_out_of_range_are_refused(expected):
         "error_std": [0],
     }
     refuses(lambda: Frontier(**words | FRONTIER_ERRORS[expected]), expected)
-
-
-def test_cheapest_needs_a_number():
-    for wrong in (math.nan, "a", None, True):
-        expected = f"max_error must be a number in (-inf, inf), got {wrong!r}."
-        refuses(lambda wrong=wrong: POINTS.cheapest(wrong), expected)
 
 
 @pytest.fixture
@@ -229,7 +211,6 @@ def test_measured_error_falls_as_the_cost_rises():
     assert (np.diff(points.error) < 0).all()
     assert (np.diff(points.cost) > 0).all()
     assert points.efficient.all()
-    assert points.error[2] < 0.1 < points.error[0]
-    assert points.cheapest(0.1) == 1
+    assert points.error[1] <= 0.1 < points.error[0]
     again = frontier(model, features, targets, **words)
     assert again.error.tolist() == points.error.tolist()

@@ -47,6 +47,8 @@ def wrapped(**parameters):
     for model in found:  # where classes are far apart, few records move a coefficient
         if isinstance(model.estimator, LinearSVC):
             model.set_params(gamma=0.3, sensitivity=SensitivitySampler(n_pairs=19))
+        if isinstance(model.estimator, KMeans):  # of pairs it needs public centers
+            model.set_params(sensitivity=1.0)
     return found
 
 

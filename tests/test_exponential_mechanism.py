@@ -17,7 +17,6 @@ from skparisk.core.exact import noise_source, sample_bernoulli_decay
 from skparisk.mechanisms import (
     ExponentialChoice,
     ExponentialMechanism,
-    LaplaceMechanism,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -284,27 +283,6 @@ def test_a_choice_of_a_scale_is_rounded_up():
 
 def test_a_choice_without_noise_is_the_best():
     assert ExponentialChoice(0, 0).prepare([1.0, 1.5, 1.5])(os.urandom) == 1
-
-
-@pytest.mark.parametrize("make", [ExponentialMechanism, LaplaceMechanism])
-@pytest.mark.parametrize(
-    ("sensitivity", "epsilon", "message"),
-    [
-        (-1.0, 1.0, "sensitivity must be"),
-        (0.0, 1.0, "sensitivity must be"),
-        (math.inf, math.inf, "sensitivity must be"),
-        (math.nan, 1.0, "sensitivity must be"),
-        (1.0, 0.0, "epsilon must be"),
-        (1.0, -1.0, "epsilon must be"),
-        (1.0, math.nan, "epsilon must be"),
-        (1.0, "1", "epsilon must be"),
-        (1.0, 1e-17, "epsilon must be at least"),
-        (1e308, 1e-8, "beyond the largest float"),
-    ],
-)
-def test_parameters_are_checked_as_for_laplace(make, sensitivity, epsilon, message):
-    with pytest.raises(ValueError, match=message):
-        make(sensitivity, epsilon)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from scipy import stats
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
 from skparisk._filed import filed
 from skparisk.core.noise import AdditiveNoise
-from skparisk.mechanisms import ExponentialChoice
-from skparisk.mechanisms._exponential import Exponential
+from skparisk.mechanisms import Exponential, ExponentialChoice
 from skparisk.queries import FunctionQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences

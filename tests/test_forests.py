@@ -52,8 +52,7 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._leaves import MarginAddend, is_row_wise
 from skparisk.queries._state import read
-from skparisk.reference import Domain, TableReference
-from skparisk.reference._base import RecordPool
+from skparisk.reference import Domain, RecordPool, TableReference
 from skparisk.wrappers._forests import (
     below,
     class_shares,

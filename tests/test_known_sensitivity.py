@@ -30,8 +30,7 @@ from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
-from skparisk.mechanisms._exponential import Exponential
+from skparisk.mechanisms import Exponential, GaussianMechanism, LaplaceMechanism
 from skparisk.sensitivity import calibrate_known
 
 DECLARED = Assumption.DECLARED_SENSITIVITY

@@ -1,26 +1,13 @@
-"""References that are not in memory: files mapped to it, and blocks of rows."""
-
-import multiprocessing
-import resource
-import sys
+"""Tables that come in blocks of rows, or in a file that is mapped to memory."""
 
 import numpy as np
 import pytest
 from counts import rejects_counts, seeds
 
-from skparisk import PrivateMoments, PrivateRidge, SensitivitySampler
-from skparisk.core.rounding import fields_of
+from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
-from skparisk.queries import (
-    LogisticRegressionQuery,
-    MeanQuery,
-    MomentsQuery,
-    RidgeQuery,
-    UnitsQuery,
-    _sums,
-)
-from skparisk.reference import TableReference, _base, _mapped, _rows
-from skparisk.reference._mapped import MappedNumbers
+from skparisk.queries import RidgeQuery, _sums
+from skparisk.reference import TableReference, _rows
 
 N_ROWS = 3000
 ROWS = np.random.default_rng(0).normal(size=(N_ROWS, 4))
@@ -28,18 +15,10 @@ ROWS[:, -1] += ROWS[:, 0]
 PRIVATE = np.random.default_rng(1).normal(size=(120, 4))
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Map small files, look few rows up at once, and load few."""
-    monkeypatch.setattr(_mapped, "_LEAST_BYTES", 0)
-    monkeypatch.setattr(_mapped, "_ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(_mapped, "_NUMBERS_AT_ONCE", 1000)
-
-
-def in_file(tmp_path, rows, mode="r"):
+def in_file(tmp_path, rows):
     path = tmp_path / "rows.npy"
     np.save(path, rows)
-    return np.load(path, mmap_mode=mode)
+    return np.load(path, mmap_mode="r")
 
 
 def fitted(query, X, y, **words):
@@ -47,38 +26,6 @@ def fitted(query, X, y, **words):
     reference = TableReference(X, y)
     sampler.set_params(reference=reference, **words)
     return sampler.fit(PRIVATE[:, :3], PRIVATE[:, 3])
-
-
-QUERIES = {
-    "means": MeanQuery(),
-    "moments": MomentsQuery([0.0] * 4, [1.0] * 4, n_records=120, n_targets=1),
-    "ridge": RidgeQuery(1.0),
-    "ridge in units": UnitsQuery(RidgeQuery(1.0), (0.5, 2.0, 1.0)),
-    "function": lambda X, y: X.mean(axis=0) + y.mean(),
-    "logistic": LogisticRegressionQuery((0, 1)),
-}
-
-
-@pytest.mark.parametrize("most", [0, 2**20])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
-@pytest.mark.parametrize("name", QUERIES)
-def test_pairs_of_a_file_are_those_of_the_same_rows_in_memory(
-    name, dtype, most, tmp_path, monkeypatch
-):
-    """To the last bit, whether all rows are looked at once or each when drawn."""
-    monkeypatch.setattr(_sums, "_SMALL_POOL", most)
-    rows = (ROWS * 100).astype(dtype)
-    if name == "logistic":
-        rows[:, 3] = rows[:, 3] > 0
-    table = in_file(tmp_path, rows)
-    X, y = table[:, :3], table[:, 3]
-    found = fitted(QUERIES[name], X, y)
-    expected = fitted(
-        QUERIES[name], rows[:, :3].astype(float), rows[:, 3].astype(float)
-    )
-    np.testing.assert_array_equal(found.differences_, expected.differences_)
-    assert found.certificate_ == expected.certificate_
-    assert isinstance(TableReference(X, y).pool.X, MappedNumbers)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -94,76 +41,19 @@ def test_rows_that_are_looked_at_when_drawn_give_the_same_differences(
     np.testing.assert_allclose(drawn, once, rtol=0, atol=1e-12)
 
 
-def test_workers_map_the_file_as_well(tmp_path):
-    table = in_file(tmp_path, ROWS)
-    one, two = (
-        fitted(RidgeQuery(1.0), table[:, :3], table[:, 3], n_jobs=n_jobs).differences_
-        for n_jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one, two)
-
-
-def test_rows_are_looked_up_as_those_of_an_array(tmp_path):
-    table = in_file(tmp_path, ROWS.astype(np.float32))
-    numbers = MappedNumbers.of(table, "X")
-    expected = ROWS.astype(np.float32).astype(float)
-    assert (numbers.shape, len(numbers), numbers.size) == (
-        ROWS.shape,
-        N_ROWS,
-        ROWS.size,
-    )
-    rng = np.random.default_rng(0)
-    for rows in (
-        slice(10, 30),
-        rng.integers(N_ROWS, size=500),
-        rng.integers(N_ROWS, size=(3, 200)),
-        rng.random(N_ROWS) < 0.1,
-        np.empty(0, dtype=int),
-    ):
-        np.testing.assert_array_equal(numbers[rows], expected[rows])
-        assert numbers[rows].dtype == np.float64
-    units = np.array([0.5, 1.0, 2.0, 4.0])
-    twice = numbers.in_units(units).in_units(units)
-    np.testing.assert_array_equal(np.asarray(twice), expected / units**2)
-    np.testing.assert_array_equal(twice.low, expected.min(axis=0) / units**2)
-    np.testing.assert_array_equal(numbers.high, expected.max(axis=0))
-    assert _mapped.map_numbers(numbers, "X") is numbers
-
-
-def test_what_is_no_file_or_cannot_be_given_back_is_read(tmp_path, monkeypatch):
-    """Of a copy on write the pages hold what nobody else has."""
-    copied = in_file(tmp_path, ROWS, mode="c")
-    copied[:] = 1.0
-    assert _mapped.map_numbers(copied, "X") is None
-    view = np.asarray(copied).view(np.memmap)
-    assert _mapped.map_numbers(view, "X") is None
-    assert (TableReference(view).pool.X == 1.0).all()
-    assert _mapped.map_numbers(ROWS, "X") is None
-    text = in_file(tmp_path, np.array([["a"], ["b"]]))
-    assert _mapped.map_numbers(text, "X") is None
-    table = in_file(tmp_path, ROWS)
-    monkeypatch.delattr(_mapped.mmap, "MADV_DONTNEED", raising=False)
-    assert (MappedNumbers.of(table, "X")[:] == ROWS).all()
-    monkeypatch.setattr(_mapped, "_LEAST_BYTES", 10**9)
-    assert _mapped.map_numbers(table, "X") is None
-
-
-@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("column", [1, 3])
-def test_numbers_that_are_not_finite_are_refused_wherever_they_are(
-    wrong, column, tmp_path
-):
-    rows = ROWS.copy()
-    rows[-1, column] = wrong
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_pairs_of_a_file_are_those_of_the_same_rows_in_memory(dtype, tmp_path):
+    """To the last bit."""
+    rows = ROWS.astype(dtype)
     table = in_file(tmp_path, rows)
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
-        fitted(MeanQuery(), table[:, :3], table[:, 3]).fit(PRIVATE[:, :3])
+    found = fitted(RidgeQuery(1.0), table[:, :3], table[:, 3])
+    expected = fitted(RidgeQuery(1.0), rows[:, :3].astype(float), rows[:, 3])
+    np.testing.assert_array_equal(found.differences_, expected.differences_)
+    assert found.certificate_ == expected.certificate_
 
 
 def test_private_records_in_a_file_are_recognized(tmp_path):
-    rows = np.vstack([ROWS, PRIVATE])
-    table = in_file(tmp_path, rows)
-    assert TableReference(table).sketch.same_rows(TableReference(rows).sketch)
+    table = in_file(tmp_path, np.vstack([ROWS, PRIVATE]))
     model = PrivateRidge(1.0, random_state=0)
     with pytest.warns(PrivacyLeakWarning):
         model.fit(
@@ -172,61 +62,6 @@ def test_private_records_in_a_file_are_recognized(tmp_path):
             X_reference=table[:, :3],
             y_reference=table[:, 3],
         )
-
-
-@pytest.mark.parametrize("model", [PrivateRidge, PrivateMoments])
-def test_fits_load_all_of_a_file_of_few_rows(model, tmp_path):
-    """They learn from public records what they learn of these in memory."""
-    table = in_file(tmp_path, ROWS)
-    found, expected = (
-        model(random_state=0)
-        .fit(
-            PRIVATE[:, :3],
-            PRIVATE[:, 3],
-            X_reference=public[:, :3],
-            y_reference=public[:, 3],
-        )
-        .certificate_
-        for public in (table, ROWS)
-    )
-    # Noise decides if what was released is an outlier.
-    claims = [fields_of(claim) for claim in (found, expected)]
-    assert all(claim.pop("doubts") is not None for claim in claims)
-    assert claims[0] == claims[1]
-
-
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("sampling", ["leave-out", "split"])
-def test_private_records_are_clipped_to_the_range_of_a_file(
-    sampling, relation, tmp_path
-):
-    found, expected = (
-        SensitivitySampler(
-            QUERIES["function"],
-            n_records=120,
-            n_pairs=80,
-            relation=relation,
-            reference=TableReference(rows[:, :3], rows[:, 3], sampling, clip=True),
-            random_state=0,
-        ).fit(PRIVATE[:, :3], PRIVATE[:, 3])
-        for rows in (in_file(tmp_path, ROWS), ROWS)
-    )
-    np.testing.assert_array_equal(found.differences_, expected.differences_)
-    assert found.certificate_ == expected.certificate_
-
-
-@pytest.mark.parametrize("model", [PrivateRidge, PrivateMoments])
-def test_fits_load_a_part_of_a_file(model, tmp_path, monkeypatch):
-    """For all that is learned from public records besides pairs."""
-    monkeypatch.setattr(_base, "_MOST_LOADED", 500)
-    monkeypatch.delattr(MappedNumbers, "__array__")
-    monkeypatch.setattr(_sums, "_SMALL_POOL", 0)
-    table = in_file(tmp_path, ROWS)
-    public = {"X_reference": table[:, :3], "y_reference": table[:, 3]}
-    found = model(random_state=0).fit(PRIVATE[:, :3], PRIVATE[:, 3], **public)
-    assert found.risk_ <= 0.05
-    if model is PrivateRidge:
-        assert found.reference_comparison_.n_reference == 500
 
 
 @seeds
@@ -328,45 +163,3 @@ def test_blocks_of_other_columns_are_refused(columns):
     frame = pd.DataFrame(ROWS[:, :2], columns=["a", "b"])
     with pytest.raises(ValueError, match=r"same columns, .*\['a', 'b'\] and "):
         TableReference.of_blocks([frame, frame[columns]])
-
-
-# Memory
-
-
-def _growth(path, found):
-    """Tell how much memory a fit takes beside what is there before."""
-    unit = 1 if sys.platform == "darwin" else 1024
-
-    def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-    X = np.random.default_rng(1).normal(size=(100, 9))
-    words = {"n_pairs": 40, "gamma": 0.2, "random_state": 0}
-    SensitivitySampler(RidgeQuery(1.0), **words).fit(X, X[:, 0])  # imports
-    before = peak()
-    table = np.load(path, mmap_mode="r")
-    reference = TableReference(table[:, :9], table[:, 9])
-    SensitivitySampler(RidgeQuery(1.0), reference=reference, **words).fit(X, X[:, 0])
-    found.put(peak() - before)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not hasattr(_mapped.mmap, "MADV_DONTNEED"), reason="pages cannot be given back"
-)
-def test_a_fit_takes_less_memory_than_the_file(tmp_path):
-    """256 MB of single precision, which are 512 MB as doubles."""
-    path = tmp_path / "rows.npy"
-    n_rows = 6_400_000
-    table = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, 10))
-    for start in range(0, n_rows, 10**5):
-        rng = np.random.default_rng(start)
-        table[start : start + 10**5] = rng.normal(size=(10**5, 10))
-    del table
-    context = multiprocessing.get_context("spawn")
-    found = context.Queue()
-    process = context.Process(target=_growth, args=(path, found))
-    process.start()
-    process.join()
-    assert process.exitcode == 0
-    assert found.get(timeout=10) < path.stat().st_size

@@ -255,10 +255,10 @@ def test_what_does_not_fit_is_refused_before_anything_is_learned(monkeypatch):
 def test_learning_is_charged_though_the_release_fails(monkeypatch):
     """Its noise has been drawn by then."""
 
-    def still(law, n_records, rng):
+    def still(law, n_records, rng, **_):
         return np.ones((n_records, 2)), np.ones(n_records)
 
-    monkeypatch.setattr(LearnedRecords, "sample", still)
+    monkeypatch.setattr(LearnedRecords, "_draw", still)
     with PrivacyLedger(5.0) as ledger, pytest.raises(CalibrationError):
         PrivateRidge(gamma=0.05, sensitivity=sampler()).fit(X, Y)
     assert entries(ledger) == [1.0]

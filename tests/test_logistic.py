@@ -18,8 +18,7 @@ from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LogisticRegressionQuery, _newton, _weighted
 from skparisk.queries._linear import prediction_weights
 from skparisk.queries._newton import LogLoss
-from skparisk.reference import Domain, Interval, TableReference
-from skparisk.reference._base import RecordPool
+from skparisk.reference import Domain, Interval, RecordPool, TableReference
 
 # Of the largest output: how far the answer on a database may be from the exact
 # minimizer, and how far that of a sampled one.

@@ -253,12 +253,24 @@ def test_one_row_of_scores_is_one_choice():
     assert choice.choose([[1.0, 2.0]]).shape == (1,)
 
 
-def test_noise_differs_each_time_and_repeats_only_with_a_seed():
-    mechanism = LaplaceMechanism(1.0, 1.0, n_outputs=2)
+def additive(kind, sensitivity=1.0, epsilon=0.5, **parameters):
+    """Return a mechanism whose other parameters are in range."""
+    usual = {"delta": 0.1} if kind is GaussianMechanism else {}
+    return kind(sensitivity, epsilon, **usual | parameters)
+
+
+of_both_laws = pytest.mark.parametrize("kind", [LaplaceMechanism, GaussianMechanism])
+
+
+@of_both_laws
+def test_noise_differs_each_time_and_repeats_only_with_a_seed(kind):
+    mechanism = additive(kind, n_outputs=2)
     assert (mechanism.release([0.0, 0.0]) != mechanism.release([0.0, 0.0])).all()
     first, second = (mechanism.release([0, 0], noise_random_state=3) for _ in "12")
     np.testing.assert_array_equal(first, second)
     assert first[0] != first[1]
+    for released in first:
+        assert (Fraction(released) / Fraction(mechanism.grid)).denominator == 1
 
 
 def test_each_row_is_charged_whatever_a_table_says_of_its_size():
@@ -272,52 +284,92 @@ def test_each_row_is_charged_whatever_a_table_says_of_its_size():
     assert ledger.spent.epsilon == 3
 
 
-def test_is_a_frozen_value():
-    mechanism = LaplaceMechanism(1.0, 0.5)
+@of_both_laws
+def test_is_a_frozen_value(kind):
+    mechanism = additive(kind)
     assert mechanism == pickle.loads(pickle.dumps(mechanism))
-    assert hash(mechanism) == hash(LaplaceMechanism(1.0, 0.5))
-    with pytest.raises(AttributeError):
-        mechanism.epsilon = 1.0
+    assert hash(mechanism) == hash(additive(kind))
+    assert mechanism != additive(kind, epsilon=0.4)
+    assert repr(mechanism).startswith(f"{kind.__name__}(sensitivity=1.0, epsilon=0.5")
+    for name in ("epsilon", "delta"):
+        with pytest.raises(AttributeError):
+            setattr(mechanism, name, 0.1)
+
+
+SENSITIVITY = "sensitivity must be a finite number above 0, got "
+EPSILON = r"epsilon must be a number in \(0, inf\], got "
+WRONG = [
+    ((0.0, 1.0), SENSITIVITY + r"0\.0"),
+    ((-1.0, 1.0), SENSITIVITY + r"-1\.0"),
+    ((-1.0, math.inf), "sensitivity must be a finite number at least 0, got -1"),
+    ((math.inf, math.inf), "sensitivity must be a finite number at least 0, got inf"),
+    ((math.nan, 1.0), SENSITIVITY + "nan"),
+    ((math.inf, 1.0), SENSITIVITY + "inf"),
+    ((True, 1.0), SENSITIVITY + "True"),
+    ((None, 1.0), SENSITIVITY + "None"),
+    ((np.ones(1), 1.0), SENSITIVITY + "array"),
+    ((10**400, 1.0), SENSITIVITY + "1000"),
+    ((TINY, 1.0), SENSITIVITY + "Fraction"),
+    ((1.0, TINY), EPSILON + "Fraction"),
+    ((1.0, 10**400), EPSILON + "1000"),
+    ((1.0, 0.0), EPSILON + r"0\.0"),
+    ((1.0, -1.0), EPSILON + "-1"),
+    ((1.0, math.nan), EPSILON + "nan"),
+    ((1.0, "1"), EPSILON + "'1'"),
+]
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("kind", "given", "message"),
     [
-        ((0.0, 1.0), r"sensitivity must be a finite number above 0, got 0\.0"),
-        ((-1.0, 1.0), r"sensitivity must be a finite number above 0, got -1\.0"),
-        ((-1.0, math.inf), r"sensitivity must be a finite number at least 0"),
-        ((math.nan, 1.0), "sensitivity must be a finite number above 0, got nan"),
-        ((math.inf, 1.0), "sensitivity must be a finite number above 0, got inf"),
-        ((True, 1.0), "sensitivity must be a finite number above 0, got True"),
-        ((None, 1.0), "sensitivity must be a finite number above 0, got None"),
-        ((np.ones(1), 1.0), "sensitivity must be a finite number above 0, got array"),
-        ((10**400, 1.0), "sensitivity must be a finite number above 0, got 1000"),
-        ((TINY, 1.0), "sensitivity must be a finite number above 0, got Fraction"),
-        ((1.0, TINY), r"epsilon must be a number in \(0, inf\], got Fraction"),
-        ((1.0, 10**400), r"epsilon must be a number in \(0, inf\], got 1000"),
-        ((1.0, 0.0), r"epsilon must be a number in \(0, inf\], got 0\.0"),
-        ((1.0, math.nan), r"epsilon must be a number in \(0, inf\], got nan"),
-        ((1.0, 1.0, 0), "n_outputs must be a whole number >= 1, got 0"),
-        ((1e308, 1e-10), "noise scale beyond the largest float"),
-        ((1.0, 1e-16), r"epsilon must be at least n_outputs \* 2\*\*-51 = 4\.44"),
-    ],
+        (kind, *case)
+        for kind in (LaplaceMechanism, GaussianMechanism, ExponentialMechanism)
+        for case in WRONG
+    ]
+    + [
+        (kind, case, "noise scale beyond the largest float")
+        for kind in (LaplaceMechanism, ExponentialMechanism)
+        for case in [(1e308, 1e-10), (1e308, 1e-8)]
+    ]
+    + [
+        (kind, (1.0, 1e-16), r"epsilon must be at least n_outputs \* 2\*\*-51 = 4\.44")
+        for kind in (LaplaceMechanism, ExponentialMechanism)
+    ]
+    + [(GaussianMechanism, (1.7e308,), r"=1\.7e.308 .* too small for a float, inf")],
 )
-def test_bad_parameters_are_refused(parameters, message):
+def test_bad_parameters_are_refused(kind, given, message):
     with pytest.raises(ValueError, match=message):
-        LaplaceMechanism(*parameters)
+        additive(kind, *given)
 
 
+@of_both_laws
+@pytest.mark.parametrize("n_outputs", [0, 1.5])
+def test_outputs_are_a_whole_number(kind, n_outputs):
+    message = f"n_outputs must be a whole number >= 1, got {n_outputs}"
+    with pytest.raises(ValueError, match=message):
+        additive(kind, n_outputs=n_outputs)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("delta", [0.0, 1.0, None, 1 - TINY])
+def test_delta_is_between_0_and_1(delta, epsilon):
+    with pytest.raises(ValueError, match=r"delta must be a number in \(0, 1\), got"):
+        GaussianMechanism(1.0, epsilon, delta)
+
+
+@of_both_laws
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("epsilon", [1.0, np.inf])
-def test_values_that_are_no_numbers_are_refused(value, epsilon):
+def test_values_that_are_no_numbers_are_refused(kind, value, epsilon):
     with pytest.raises(ValueError, match="values must be finite numbers"):
-        LaplaceMechanism(1.0, epsilon).release([value])
+        additive(kind, epsilon=epsilon).release([value])
 
 
+@of_both_laws
 @pytest.mark.parametrize("values", [1.0, [1.0], [[1.0, 2.0, 3.0]]])
-def test_values_of_another_length_are_refused(values):
+def test_values_of_another_length_are_refused(kind, values):
     with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):
-        LaplaceMechanism(1.0, 1.0, n_outputs=2).release(values)
+        additive(kind, n_outputs=2).release(values)
 
 
 # Gaussian noise for a known sensitivity
@@ -433,77 +485,6 @@ def test_gaussian_noise_of_an_infinite_level_is_none():
     np.testing.assert_array_equal(released, values)
     assert released is not values
     assert (mechanism.noise_scale, mechanism.noise.steps) == (0.0, 0)
-
-
-def test_gaussian_noise_differs_each_time_and_repeats_only_with_a_seed():
-    mechanism = GaussianMechanism(1.0, 1.0, 0.1, n_outputs=2)
-    assert (mechanism.release([0.0, 0.0]) != mechanism.release([0.0, 0.0])).all()
-    first, second = (mechanism.release([0, 0], noise_random_state=3) for _ in "12")
-    np.testing.assert_array_equal(first, second)
-    assert first[0] != first[1]
-    for released in first:
-        assert (Fraction(released) / Fraction(mechanism.grid)).denominator == 1
-
-
-def test_gaussian_mechanism_is_a_frozen_value():
-    mechanism = GaussianMechanism(1.0, 0.5, 1e-5)
-    assert mechanism == pickle.loads(pickle.dumps(mechanism))
-    assert hash(mechanism) == hash(GaussianMechanism(1.0, 0.5, 1e-5))
-    assert mechanism != GaussianMechanism(1.0, 0.5, 2e-5)
-    assert repr(mechanism).startswith("GaussianMechanism(sensitivity=1.0, epsilon=0.5")
-    with pytest.raises(AttributeError):
-        mechanism.delta = 0.1
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (
-            {"sensitivity": 0.0},
-            r"sensitivity must be a finite number above 0, got 0\.0",
-        ),
-        ({"sensitivity": -1.0}, "sensitivity must be a finite number above 0, got -1"),
-        ({"sensitivity": math.nan}, "sensitivity must be a finite number above 0, got"),
-        ({"sensitivity": math.inf}, "sensitivity must be a finite number above 0, got"),
-        (
-            {"sensitivity": -1.0, "epsilon": math.inf},
-            r"sensitivity must be a finite number at least 0, got -1\.0",
-        ),
-        ({"epsilon": 0.0}, r"epsilon must be a number in \(0, inf\], got 0\.0"),
-        ({"epsilon": math.nan}, r"epsilon must be a number in \(0, inf\], got nan"),
-        ({"delta": 0.0}, r"delta must be a number in \(0, 1\), got 0\.0"),
-        ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0"),
-        ({"delta": None}, r"delta must be a number in \(0, 1\), got None"),
-        ({"delta": 1 - TINY}, r"delta must be a number in \(0, 1\), got Fraction"),
-        (
-            {"delta": 0.0, "epsilon": math.inf},
-            r"delta must be a number in \(0, 1\), got 0\.0",
-        ),
-        ({"n_outputs": 0}, "n_outputs must be a whole number >= 1, got 0"),
-        ({"n_outputs": 1.5}, r"n_outputs must be a whole number >= 1, got 1\.5"),
-        (
-            {"sensitivity": 1.7e308},
-            r"sensitivity=1\.7e.308 .* too small for a float, inf",
-        ),
-    ],
-)
-def test_bad_parameters_of_gaussian_noise_are_refused(parameters, message):
-    good = {"sensitivity": 1.0, "epsilon": 0.5, "delta": 1e-5}
-    with pytest.raises(ValueError, match=message):
-        GaussianMechanism(**(good | parameters))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("epsilon", [1.0, np.inf])
-def test_gaussian_noise_is_for_finite_values(value, epsilon):
-    with pytest.raises(ValueError, match="values must be finite numbers"):
-        GaussianMechanism(1.0, epsilon, 0.1).release([value])
-
-
-@pytest.mark.parametrize("values", [1.0, [1.0], [[1.0, 2.0, 3.0]]])
-def test_gaussian_noise_is_for_values_of_its_length(values):
-    with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):
-        GaussianMechanism(1.0, 1.0, 0.1, n_outputs=2).release(values)
 
 
 def test_what_composition_counts_is_the_law_of_the_loss():

@@ -33,8 +33,7 @@ from skparisk import (
 )
 from skparisk.queries._leaves import ClassCells, ClassSumsQuery, FeatureAddend
 from skparisk.queries._state import read
-from skparisk.reference import Domain
-from skparisk.reference._base import RecordPool
+from skparisk.reference import Domain, RecordPool
 from skparisk.wrappers._naive_bayes import find_naive_bayes, shrunk_means
 
 N, D = 240, 4

@@ -27,12 +27,12 @@ from skparisk.neighbors import (
 from skparisk.reference import (
     CallableReference,
     DensityReference,
+    RecordPool,
     SchemaReference,
     TableReference,
     _rows,
     as_reference,
 )
-from skparisk.reference._base import RecordPool
 from skparisk.reference._rows import count_rows
 
 RELATIONS = ("replace-one", "add-remove")

@@ -20,8 +20,7 @@ from benchmarks.papers import (
 )
 from benchmarks.papers._study import Line, Picture, Study, near
 from skparisk.core.losses import laplace_loss_exceedance
-from skparisk.papers import dandekar_confidence
-from skparisk.papers._dkw import dkw_fewest_pairs
+from skparisk.papers import dandekar_confidence, dkw_fewest_pairs
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "benchmarks" / "papers" / "README.md").read_text()

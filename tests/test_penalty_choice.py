@@ -27,8 +27,7 @@ from skparisk import (
 from skparisk.linear_model._penalty_choice import Tried, _agree, _Fold, climb
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.queries import RidgeQuery
-from skparisk.reference import TableReference
-from skparisk.reference._base import RecordPool
+from skparisk.reference import RecordPool, TableReference
 from skparisk.sensitivity._parallel import PairSpec
 
 RNG = np.random.default_rng(0)

@@ -1,6 +1,5 @@
 """Steps before a model, and what learns structure, are fitted on public records."""
 
-import pickle
 from typing import ClassVar
 
 import numpy as np
@@ -16,9 +15,7 @@ from wrapped import private
 
 from skparisk import PrivateEstimator
 from skparisk.reference import TableReference
-from skparisk.wrappers._finding import depends_on_whole_numbers
-from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
-from skparisk.wrappers._public_steps import _Watched
+from skparisk.wrappers._public_records import PublicRecords
 
 N_RECORDS, N_ROWS = 40, 600
 
@@ -59,38 +56,7 @@ class Counting(Ridge):
         return super().fit(X, y)
 
 
-class Chosen(TransformerMixin, BaseEstimator):
-    """Centers columns, and chooses some by places or by truth values."""
-
-    def __init__(self, by):
-        self.by = by
-
-    def fit(self, X, y=None):
-        self.mean_, self.counts_ = X.mean(axis=0), np.full(X.shape[1], len(X))
-        widest = X.std(axis=0).argmax()
-        at = np.arange(X.shape[1])
-        self.chosen_ = {"place": at[[widest]], "truth": at == widest, "none": at > 0}
-        return self
-
-    def transform(self, X):
-        if self.by == "none":
-            return X - self.mean_
-        return (X - self.mean_)[:, self.chosen_[self.by]]
-
-
-@pytest.mark.parametrize(
-    ("by", "expected"), [("place", True), ("truth", True), ("none", False)]
-)
-def test_whole_numbers_and_truth_values_that_answers_depend_on(by, expected):
-    """Such as which column was chosen; counts that nobody asks for are not."""
-    X = np.random.default_rng(0).normal(size=(20, 3))
-    step = Chosen(by).fit(X)
-    before = pickle.dumps(step)
-    assert depends_on_whole_numbers(step, X, ("transform",)) is expected
-    assert pickle.dumps(step) == before
-
-
-ENCODER = ("columntransformer__onehotencoder", "columntransformer__standardscaler")
+ENCODER = ("columntransformer",)
 
 
 def test_models_are_fitted_once_to_the_whole_table(monkeypatch):
@@ -130,13 +96,6 @@ def test_pipelines_without_a_model_are_fitted_as_they_are(last):
     model = fit(make_pipeline(encoder(), last))
     assert model.public_steps_ == ("columntransformer__onehotencoder",)
     assert model.transform(people(3, 2)[0]).shape == (3, 5)
-
-
-def test_what_a_step_was_fitted_to_is_not_kept():
-    X = np.random.default_rng(0).normal(size=(2 * MOST_POINTS, 2))
-    watched = _Watched(StandardScaler(), "scaler").fit(X)
-    assert watched.records_.base is None
-    np.testing.assert_array_equal(watched.records_, X[:MOST_POINTS])
 
 
 def test_fits_that_try_what_is_drawn_are_not_made_again():

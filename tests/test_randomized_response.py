@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from skparisk.mechanisms import (
     DiscreteMechanism,
     RandomizedResponse,
-    _randomized_response,
+    _discrete,
 )
 
 mpmath.mp.dps = 60
@@ -125,9 +125,7 @@ def test_each_response_has_exactly_its_share_of_large_numbers_of_draws(monkeypat
         draws = [d for r in ranks for d in (r * other, (r + 1) * other - 1)]
         last = [(n_answers - 1) * other, (n_answers - 1) * other + truth - 1]
         drawn = np.array(draws + last, dtype=np.uint64)
-        monkeypatch.setattr(
-            _randomized_response, "sample_uniform_integers", lambda *_, d=drawn: d
-        )
+        monkeypatch.setattr(_discrete, "sample_uniform_integers", lambda *_, d=drawn: d)
         for answer in range(n_answers):
             others = [r for r in range(n_answers) if r != answer]
             expected = [*np.repeat(others, 2), answer, answer]

@@ -47,7 +47,6 @@ def ranges_of(estimator, names, X_reference=X_PUBLIC, y_reference=None):
 @pytest.mark.parametrize(
     ("estimator", "places"),
     [
-        (KMeans(3, random_state=0), ["cluster_centers_"]),
         (StandardScaler(), ["mean_"]),
         (MinMaxScaler(), ["data_max_", "data_min_"]),
         (RobustScaler(), ["center_"]),

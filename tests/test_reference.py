@@ -24,18 +24,17 @@ from skparisk.reference import (
     CallableReference,
     Categories,
     DensityReference,
+    Schema,
     SchemaReference,
     TableReference,
     as_reference,
 )
-from skparisk.reference._records import Schema
 from skparisk.reference._rows import (
     draw_few_distinct,
     draw_rows,
     draw_subsets,
     listed,
 )
-from skparisk.reference._samplings import SAMPLINGS
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)
@@ -242,7 +241,7 @@ def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
     assert sampler.certificate_.caveats == ()
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("sampling", ["leave-out", "split"])
 def test_the_same_seed_draws_the_same_rows(sampling):
     """A source called twice gives the same answer."""
     source = table_of(60, sampling).bind(6, n_shared=10 - 2, n_own=2, seed=SEED)

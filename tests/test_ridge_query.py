@@ -21,8 +21,7 @@ from skparisk import SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery, UnitsQuery, _sums
 from skparisk.queries._linear import CorrectionQuery
-from skparisk.reference import TableReference, as_reference
-from skparisk.reference._base import RecordPool
+from skparisk.reference import RecordPool, TableReference, as_reference
 
 # How far differences may be from those of scikit-learn, and of answers one by one, in
 # units of the largest, where normal equations are well conditioned.

@@ -15,9 +15,8 @@ from skparisk.core.calibrate import (
 )
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import AdditiveNoise, NoiseShape
-from skparisk.core.pairs import CHUNK, SampledPairs, norms_of_pairs
+from skparisk.core.pairs import CHUNK, SampledPairs, Withheld, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
-from skparisk.reference._base import Withheld
 from skparisk.sensitivity._noise_shape import sampling_moments
 from skparisk.sensitivity._terms import as_rule
 

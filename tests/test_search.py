@@ -10,6 +10,7 @@ from searches import (
     ALPHAS,
     CHEAP,
     PUBLIC,
+    SELECTIONS,
     WITH_GAPS,
     X_PUBLIC,
     Y_PUBLIC,
@@ -38,7 +39,6 @@ from skparisk import (
 from skparisk.core import Assumption, Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
-from skparisk.model_selection._search import SELECTIONS
 from skparisk.reference import TableReference
 
 

@@ -32,7 +32,6 @@ from skparisk.core import Leak
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection._reference import tabulate_scores
 from skparisk.reference import CallableReference, TableReference
 
 
@@ -95,8 +94,15 @@ def test_results_are_those_of_scikit_learn():
 
 
 def test_a_score_that_is_no_number_is_the_worst():
-    scores = np.array([[1.0, 1.0], [np.nan, 9.0], [1.0, 1.0], [-np.inf, 1.0]])
-    results = tabulate_scores([{}] * 4, scores)
+    """Models that predict 0, 1, 2 and 3."""
+    scores = {0: [1.0, 1.0], 1: [np.nan, 9.0], 2: [1.0, 1.0], 3: [-np.inf, 1.0]}
+
+    def score(model, X, y):
+        return scores[int(model.predict(X)[0])].pop()
+
+    grid = {"value": list(scores)}
+    search = private_search(Constant(), grid, "reference", cv=2, scoring=score)
+    results = search.fit(X, Y, **PUBLIC).cv_results_
     assert results["rank_test_score"].tolist() == [1, 3, 1, 3]
 
 

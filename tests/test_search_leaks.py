@@ -4,7 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from searches import PUBLIC, X_PUBLIC, Y_PUBLIC, Fill, X, Y, known, private_search
+from searches import (
+    PUBLIC,
+    SELECTIONS,
+    X_PUBLIC,
+    Y_PUBLIC,
+    Fill,
+    X,
+    Y,
+    known,
+    private_search,
+)
 from sklearn.compose import (
     ColumnTransformer,
     TransformedTargetRegressor,
@@ -22,7 +32,6 @@ from skparisk import PrivacyLeakWarning, PrivateEstimator
 from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection._levels import Candidate
-from skparisk.model_selection._search import SELECTIONS
 from skparisk.preprocessing import RandomizedResponseTransformer
 
 

@@ -10,9 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
-    KFold,
     RandomizedSearchCV,
-    StratifiedKFold,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,7 +19,6 @@ from skparisk import (
     IncompatibleError,
     KnownSensitivity,
     PrivateEstimator,
-    PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
@@ -31,7 +28,6 @@ from skparisk.core import Assumption, Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
 from skparisk.model_selection._levels import declared_certificate
-from skparisk.model_selection._splits import may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
 
@@ -168,14 +164,3 @@ def test_searches_that_cannot_be_counted_are_refused():
     search.estimator.set_params(epsilon=1e-6)
     with pytest.raises(ValueError, match="the estimator that it was fitted with"):
         search_certificate(search)
-
-
-@pytest.mark.parametrize(("cv", "by_values"), [(3, True), (KFold(3), False)])
-@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
-def test_folds_by_values_void_the_count(cv, by_values):
-    """Changing one record moves others to another fold."""
-    model = PrivateLogisticRegression(sensitivity=1.0, classes=[0, 1])
-    search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv).fit(X, Y > 0)
-    leaks = search_certificate(search).leaks
-    assert (Leak.SPLITS_BY_VALUES in leaks) is by_values
-    assert may_split_by_values(StratifiedKFold(), known())

@@ -6,7 +6,17 @@ import warnings
 
 import numpy as np
 import pytest
-from searches import ALPHAS, BOUNDS, PUBLIC, Constant, X, Y, known, private_search
+from searches import (
+    ALPHAS,
+    BOUNDS,
+    PUBLIC,
+    SELECTIONS,
+    Constant,
+    X,
+    Y,
+    known,
+    private_search,
+)
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -17,8 +27,6 @@ from skparisk.model_selection import (
     PrivateGridSearchCV,
     ReferenceSelection,
 )
-from skparisk.model_selection._search import SELECTIONS
-from skparisk.model_selection._splits import check_splitter
 
 OWN = {
     "reference": {"cv": 3},
@@ -152,9 +160,10 @@ def test_bad_parameters_are_refused_before_a_fit(selection, name, value, referen
     assert Constant.seen == []
 
 
-@pytest.mark.parametrize("cv", [None, 2, np.int64(3), KFold(4), [([0], [1])]])
-def test_what_splits_is_accepted(cv):
-    check_splitter(cv)
+@pytest.mark.parametrize("cv", [None, 2, np.int64(3), KFold(4), [([0], [1, 2])]])
+def test_any_splits_of_scikit_learn_are_accepted(cv):
+    search = private_search(Constant(), VALUES, "reference", cv=cv).fit(X, Y, **PUBLIC)
+    assert "split0_test_score" in search.cv_results_
 
 
 def test_splits_that_can_be_read_only_once_are_used():

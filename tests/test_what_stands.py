@@ -103,16 +103,6 @@ def test_an_audit_that_contradicts_forbids():
     assert "An audit with real records contradicts" in str(sampler.certificate_)
 
 
-def test_targets_that_are_made_up_forbid():
-    X = RNG.uniform(size=(300, 1))
-    table = SchemaReference([(0.0, 1.0)], target=(0.0, 1.0)).with_records(X)
-    people = RNG.uniform(size=(50, 1))
-    with pytest.warns(ReferenceWarning, match="made-up"):
-        model = PrivateRidge(random_state=0).fit(people, people, X_reference=table)
-    assert not model.certificate_.private
-    assert "few public records" in model.hint_
-
-
 @pytest.mark.parametrize("n_rows", [18, 20])
 def test_a_tail_that_no_row_shows_forbids(n_rows):
     """At a risk of 0.1, which takes ten pairs of rows."""

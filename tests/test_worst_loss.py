@@ -18,7 +18,7 @@ from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import LargestMove, largest_loss
 from skparisk.linear_model import ridge_sensitivity_bound
-from skparisk.mechanisms._exponential import Exponential
+from skparisk.mechanisms import Exponential
 from skparisk.queries import (
     FunctionQuery,
     LinearSVCQuery,

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +17,7 @@ from skparisk import PrivacyLeakWarning, ReferenceWarning, SensitivitySampler
 from skparisk.core import Assumption
 from skparisk.queries._estimator import repeatable
 from skparisk.reference import TableReference
-from skparisk.wrappers import match_centers, match_components
+from skparisk.wrappers import match_components
 
 
 @st.composite
@@ -64,33 +63,9 @@ def test_components_are_the_same_for_any_signs_and_order(drawn):
         assert np.array_equal(row, own) or np.array_equal(row, -own)
 
 
-@settings(deadline=None, max_examples=60)
-@given(components())
-def test_centers_are_the_same_in_any_order(drawn):
-    fit, anchor, order, _ = drawn
-    centers, wanted = fit["components_"], anchor["components_"]
-    aligned = match_centers(
-        {"cluster_centers_": centers, "inertia_": 1.0}, {"cluster_centers_": wanted}
-    )
-    again = match_centers(
-        {"cluster_centers_": centers[order]}, {"cluster_centers_": wanted}
-    )
-    np.testing.assert_array_equal(
-        again["cluster_centers_"], aligned["cluster_centers_"]
-    )
-    assert aligned["inertia_"] == 1.0
-    best = min(
-        ((centers[list(p)] - wanted) ** 2).sum()
-        for p in itertools.permutations(range(len(centers)))
-    )
-    distance = ((aligned["cluster_centers_"] - wanted) ** 2).sum()
-    assert distance == pytest.approx(best)
-
-
-def test_numbers_without_components_or_centers_stay():
+def test_numbers_without_components_stay():
     numbers = {"mean_": np.ones(2)}
     assert match_components(numbers, numbers) is numbers
-    assert match_centers(numbers, numbers) is numbers
 
 
 ROUND, ROUND_PUBLIC = np.split(np.random.default_rng(1).normal(size=(240, 3)), [80])
@@ -102,7 +77,6 @@ ROUND, ROUND_PUBLIC = np.split(np.random.default_rng(1).normal(size=(240, 3)), [
     [
         (PCA(1), "components_"),
         (TruncatedSVD(1), "components_"),
-        (KMeans(3, n_init=1), "cluster_centers_"),
     ],
 )
 def test_without_alignment_the_sensitivity_is_larger(estimator, name):
@@ -119,13 +93,11 @@ def test_without_alignment_the_sensitivity_is_larger(estimator, name):
     assert found["auto"] < 0.8 * found[None]
 
 
-@pytest.mark.parametrize("estimator", [PCA(3), KMeans(3, init=ROUND_PUBLIC[:3])])
-def test_released_fit_has_the_order_and_the_signs_of_the_anchor(estimator):
-    model = private(estimator, epsilon=1e8).fit(ROUND, X_reference=ROUND_PUBLIC)
-    query = model.sampler_.query_
-    (name,) = {"components_", "cluster_centers_"} & set(query.anchor)
-    released = getattr(model.estimator_, name)
-    plain = getattr(repeatable(estimator).fit(ROUND), name)
+def test_released_fit_has_the_order_and_the_signs_of_the_anchor():
+    model = private(PCA(3), epsilon=1e8).fit(ROUND, X_reference=ROUND_PUBLIC)
+    query, name = model.sampler_.query_, "components_"
+    released = model.estimator_.components_
+    plain = repeatable(PCA(3)).fit(ROUND).components_
     expected = query.align({name: plain}, query.anchor)[name]
     np.testing.assert_allclose(released, expected, atol=1e-5)
     flipped = {n: v[::-1] * -1.0 for n, v in query.anchor.items()}
@@ -198,7 +170,6 @@ def test_nothing_is_aligned_without_a_reference_or_without_noise():
     [
         (PCA(2), 319, True),
         (PCA(2), 320, False),
-        (KMeans(2, n_init=1, random_state=0), 319, True),
         (StandardScaler(), 319, False),
     ],
 )

@@ -243,7 +243,6 @@ SAMPLED = [
     PCA(2),
     PCA(2, whiten=True),
     StandardScaler(),
-    KMeans(3, n_init=1),
 ]
 
 

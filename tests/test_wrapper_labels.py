@@ -36,8 +36,7 @@ from skparisk.queries import (
     MeanQuery,
 )
 from skparisk.queries._labels import check_classes, label_codes
-from skparisk.reference import CallableReference, TableReference
-from skparisk.reference._base import RecordPool
+from skparisk.reference import CallableReference, RecordPool, TableReference
 
 KINDS = {
     "strings": np.array(["ash", "beech", "cedar"]),

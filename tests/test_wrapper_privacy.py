@@ -96,7 +96,6 @@ SERVED = [
     StandardScaler(),
     StandardScaler(with_std=False),
     MinMaxScaler(),
-    KMeans(3, n_init=1),
     GaussianMixture(2),
     make_pipeline(StandardScaler(), Ridge()),
 ]

@@ -6,6 +6,7 @@ and 277 releases on at noise levels 0.5 and 1.0, so it is false there.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from skparisk.core.claim import DominatingLoss, mint
@@ -16,7 +17,6 @@ from skparisk.core.compose import (
     compose_exact,
 )
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
-from skparisk.papers._composition import textbook_mean
 
 from ._study import DANDEKAR, Line, Picture, Study, near
 
@@ -53,7 +53,7 @@ def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     """Return what each rule says of n releases."""
     loss = DominatingLoss("laplace", shift=noise_epsilon)
     releases = [mint(epsilon=noise_epsilon, loss=loss)] * n
-    means = [textbook_mean(noise_epsilon)] * n
+    means = [noise_epsilon * math.expm1(noise_epsilon)] * n
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
     basic = compose_basic(releases).epsilon

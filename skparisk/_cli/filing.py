@@ -36,14 +36,14 @@ _TRUSTED = (
 # call no more than what they are given.
 _DRAWING = (
     "skparisk._classes.PublicClasses.encode",
-    "skparisk.reference._specs._binned",
-    "skparisk.reference._specs._chosen",
-    "skparisk.reference._specs._encoded",
-    "skparisk.reference._specs._uniform",
-    "skparisk.reference._specs._whole",
-    "skparisk.reference._specs._with_holes",
+    "skparisk.reference._schema._binned",
+    "skparisk.reference._schema._chosen",
+    "skparisk.reference._schema._encoded",
+    "skparisk.reference._schema._uniform",
+    "skparisk.reference._schema._whole",
+    "skparisk.reference._schema._with_holes",
     "skparisk.reference._learned._draw_learned",
-    "skparisk.reference._learned_records._draw_encoded",
+    "skparisk.reference._learned._draw_encoded",
 )
 
 
@@ -241,7 +241,7 @@ def run_show(options: argparse.Namespace) -> int:
 
     opened = PrivacyLedger.open(options.path, head=options.head)
     if options.json:
-        print_json(opened._statement().as_dict())
+        print_json(opened._as_dict())
     else:
         print(opened)
     return 0

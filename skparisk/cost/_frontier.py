@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import (
-    CalibrationError,
     IncompatibleError,
     are_inside,
     check_epsilon,
-    check_number,
     check_probability,
 )
-from skparisk.cost._base import CostModel
-from skparisk.cost._laws import Floats
+from skparisk.cost._models import CostModel, Floats
 from skparisk.model_selection._candidates import configure
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
@@ -62,8 +59,8 @@ class Frontier:
     >>> points = Frontier([1, 2, 3], [0.1] * 3, [10, 20, 30], [5, 3, 4], [0, 0, 0])
     >>> points.efficient.tolist()
     [True, True, False]
-    >>> points.epsilon[points.cheapest(max_error=4.5)].item()
-    2.0
+    >>> points.epsilon[points.error <= 4.5].tolist()
+    [2.0, 3.0]
     """
 
     epsilon: Floats
@@ -104,39 +101,6 @@ class Frontier:
         better = (self.cost < cost) | (self.error < error)
         return np.logical_not((no_worse & better).any(axis=1))
 
-    def cheapest(self, max_error: float) -> int:
-        """Return which point has the least cost of those that keep to an error.
-
-        Parameters
-        ----------
-        max_error : float
-            Error that is tolerated, as in `error`.
-
-        Returns
-        -------
-        index : int
-            Its place in each vector. Of equal ones in cost, the one of least error.
-
-        Raises
-        ------
-        CalibrationError
-            If all errors are larger; ``best`` is the smallest.
-        ValueError
-            If `max_error` is no number.
-        """
-        most = check_number(max_error, "max_error", "(-inf, inf)")
-        tolerated = self.error <= most
-        if not tolerated.any():
-            best = float(self.error.min())
-            raise CalibrationError(
-                f"max_error must be at least {best!r}, the smallest error of all "
-                f"points, got {max_error!r}.",
-                most,
-                best,
-            )
-        rows = np.flatnonzero(tolerated)
-        return int(rows[np.lexsort([self.error[rows], self.cost[rows]])[0]])
-
 
 def frontier(
     estimator: Any,
@@ -159,7 +123,7 @@ def frontier(
 
     Each privacy level is tried with each risk: the score by
     :func:`~skparisk.model_selection.simulate_scores`, the cost by
-    :meth:`CostModel.budget_of` of what one fit will guarantee.
+    :meth:`CostModel.budget_of` of the guarantee of one fit.
 
     Parameters
     ----------
@@ -176,7 +140,7 @@ def frontier(
         Risks to try, in (0, 1). For a known sensitivity they make no difference.
 
     cost : CostModel
-        What a release costs, such as a :class:`CompensationModel`.
+        Cost of a release, such as a :class:`CompensationModel`.
 
     epsilon_param, gamma_param : str, default="epsilon", "gamma"
         Parameters of the estimator to set, such as "privateridge__epsilon".
@@ -196,7 +160,7 @@ def frontier(
     Raises
     ------
     IncompatibleError
-        If what the estimator will guarantee is not known, as it is not private.
+        If the estimator is not private, or its parameters do not tell its guarantee.
 
     ValueError
         If a parameter is out of range, or unknown.

@@ -1,19 +1,400 @@
-"""The costs of Dandekar, Basu and Bressan."""
+"""What privacy costs: budgets for compensation, and the level that is best."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import ArrayLike, NDArray
 
-from skparisk.core.checks import check_at_least, check_number, check_positive
-from skparisk.cost._base import CostModel
-from skparisk.cost._laws import Floats
+from skparisk.core.checks import (
+    CalibrationError,
+    check_at_least,
+    check_floats,
+    check_number,
+    check_positive,
+)
+from skparisk.core.claim import Claim, as_certificate
+from skparisk.core.losses import laplace_loss_exceedance
+from skparisk.core.rounding import safe_root, unwrap
 
+Floats: TypeAlias = NDArray[np.float64]
+
+_LEAST = 1e-9  # level that is searched, as a share of the largest
+_NARROWEST = 1e-13  # interval that is searched, as a share of its end
+_MAX_ROUNDING = 1e-14  # of the values
+_N_POINTS = 33
+_DEGREE = 6
+_NOISE = "noise_epsilon"
+_ROUNDING = 1e-12  # share by which costs may fall, of the largest
 # The most that a float counts.
 _MOST_PEOPLE = 2**53
+
+
+@runtime_checkable
+class RiskLaw(Protocol):
+    """Another law of the loss of Laplace noise: a paper's, as printed."""
+
+    def risk(self, epsilon: Floats, noise_epsilon: float, n_outputs: int) -> Floats:
+        """Return the probability that the loss exceeds each level in [0, inf]."""
+        ...
+
+
+def risk_function(
+    noise_epsilon: float, n_outputs: int, law: Any
+) -> Callable[[Floats], Floats]:
+    """Return the probability that the loss exceeds a level, as a function of it."""
+    k = check_at_least(n_outputs, "n_outputs", 1)
+    if not isinstance(law, str) and isinstance(law, RiskLaw):
+        other: RiskLaw = law
+        return lambda levels: other.risk(levels, noise_epsilon, k)
+    if law != "exact":
+        raise ValueError(
+            "law must be 'exact' or an object with a risk, such as "
+            f"skparisk.papers.DandekarTheorem4(), got {law!r}."
+        )
+    if k > 1:
+        raise ValueError(
+            "n_outputs must be 1 with law='exact', because the worst case for several "
+            f"outputs is not known, got {k}."
+        )
+    return lambda levels: np.asarray(laplace_loss_exceedance(levels, noise_epsilon))
+
+
+def _find_maximum(function: Callable[[Floats], Floats], end: float) -> float:
+    """Return where a function is largest in (0, end]; `end` if it is nowhere above 0.
+
+    Searches a grid, and then finer and finer ones around the best point. Around a
+    smooth maximum the values are equal but for rounding over a share 1e-8, so the end
+    is the vertex of a polynomial as soon as one explains all values of a grid.
+    """
+    grid = np.union1d(
+        np.geomspace(_LEAST * end, end, 512), np.linspace(0.0, end, 1025)[1:]
+    )
+    values = function(grid)
+    if values.max() <= 0:
+        return end
+    low, high = _around_best(grid, values)
+    while high - low > _NARROWEST * high:
+        grid = np.linspace(low, high, _N_POINTS)
+        values = function(grid)
+        fit = Polynomial.fit(grid, values, _DEGREE)
+        if np.abs(fit(grid) - values).max() <= _MAX_ROUNDING * values.max():
+            turns = fit.deriv().roots()
+            inside = (np.isreal(turns)) & (turns.real > low) & (turns.real < high)
+            grid = np.append(grid, turns.real[inside])
+            return float(grid[fit(grid).argmax()])
+        low, high = _around_best(grid, values)
+    return float(grid[values.argmax()])
+
+
+def _around_best(grid: Floats, values: Floats) -> tuple[float, float]:
+    """Return the neighbors of the best point of a grid."""
+    best = int(values.argmax())
+    return float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
+
+
+class CostModel(ABC):
+    """What privacy levels cost: the common part of all models.
+
+    A subclass has `n_people`, and `per_person`: the payment for one person, any
+    function that does not fall as the level rises. It is checked wherever it is used.
+
+    Attributes
+    ----------
+    n_people : int
+        People who are to be paid, >= 1. Budgets are totals over them.
+
+    Raises
+    ------
+    ValueError
+        By all methods: if an argument is out of range, or a cost is negative, falls, or
+        is infinite at a finite level.
+
+    See Also
+    --------
+    CompensationModel : The costs of Dandekar, Basu and Bressan.
+
+    Notes
+    -----
+    Dandekar, Basu and Bressan (2021), Section 5.2, ask for a convex cost. It need not
+    be here, see :ref:`thm-cost`.
+
+    Examples
+    --------
+    >>> from skparisk.cost import CostModel
+    >>> class Linear(CostModel):
+    ...     n_people = 10
+    ...     def per_person(self, epsilon):
+    ...         return 100 * epsilon
+    >>> Linear().budget([0.5, 1.0]).tolist()
+    [500.0, 1000.0]
+    """
+
+    n_people: int
+
+    @abstractmethod
+    def per_person(self, epsilon: Floats) -> Floats:
+        """Return the payment for one person at each privacy level.
+
+        Parameters
+        ----------
+        epsilon : ndarray of shape (n_levels,)
+            Privacy levels, in [0, inf]; infinite also for an unknown privacy loss.
+
+        Returns
+        -------
+        cost : ndarray of shape (n_levels,)
+            In units of money, >= 0, finite at a finite level.
+        """
+
+    def budget(self, epsilon: ArrayLike) -> Any:
+        """Return the budget of a differentially private release.
+
+        Parameters
+        ----------
+        epsilon : float or array
+            Privacy level, in [0, inf]. Infinite: no noise.
+
+        Returns
+        -------
+        budget : float or array
+            Total over all people, in units of money. A float for a scalar.
+        """
+        return unwrap(self._totals(check_floats(epsilon, "epsilon", "[0, inf]")))
+
+    def budget_at_risk(
+        self,
+        epsilon: ArrayLike,
+        noise_epsilon: float,
+        n_outputs: int = 1,
+        law: str | RiskLaw = "exact",
+    ) -> Any:
+        r"""Return the budget of a release whose loss is often below its noise's level.
+
+        Parameters
+        ----------
+        epsilon : float or array
+            Privacy level to count with, in [0, inf]; at most `noise_epsilon` is used.
+        noise_epsilon : float
+            Privacy level of the Laplace noise: sensitivity over noise scale, in
+            (0, inf).
+        n_outputs : int, default=1
+            Length of the query's answer, >= 1; 1 with the exact law.
+        law : "exact" or RiskLaw, default="exact"
+            Law of the privacy loss: the exact one at the worst pair, or one without a
+            guarantee, such as :class:`skparisk.papers.DandekarTheorem4`.
+
+        Returns
+        -------
+        budget : float or array
+            Total over all people, in units of money; at most that of `noise_epsilon`.
+            A float for a scalar.
+
+        Notes
+        -----
+        :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` (Dandekar, Basu,
+        Bressan 2021, Eq. 9), p the probability.
+
+        **Guarantee** (:ref:`thm-cost`). With the exact law no less than the mean cost
+        of the privacy loss, at any `epsilon` and for any pair of neighbors. The caller
+        must ensure that the sensitivity holds. With another law it may well be less.
+        """
+        noise = check_positive(noise_epsilon, _NOISE)
+        levels = np.minimum(check_floats(epsilon, "epsilon", "[0, inf]"), noise)
+        risk = risk_function(noise, n_outputs, law)(levels)
+        return unwrap(self._mixed(levels, risk, noise))
+
+    def budget_of(self, release: Any) -> float:
+        """Return the budget of a release, by its guarantee.
+
+        Parameters
+        ----------
+        release : object with `as_certificate`, float or tuple of float
+            A :class:`~skparisk.Certificate`, a mechanism, or plain numbers:
+            `epsilon`, (epsilon, delta) or (epsilon, delta, risk).
+
+        Returns
+        -------
+        budget : float
+            Total over all people, in units of money.
+
+        Notes
+        -----
+        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
+        an infinite level, in place of that of the noise. Risk, delta and `failure_prob`
+        add up, as probabilities of an unknown loss. A certificate that is not
+        ``private`` costs the full compensation.
+
+        **Guarantee** (:ref:`thm-cost`). Without a delta no less than the mean cost of
+        the privacy loss, over the randomness of the risk. The caller must ensure that
+        the level holds outside of the risk. With a delta the loss may exceed `epsilon`
+        more often, and this is no bound.
+        """
+        claim = release if isinstance(release, Claim) else as_certificate(release)
+        if not claim.private:
+            return float(self.budget(math.inf))
+        unknown = min(1.0, claim.risk + claim.delta + claim.failure_prob)
+        level, risk = np.array(claim.epsilon), np.array(unknown)
+        return float(self._mixed(level, risk, math.inf))
+
+    def optimal_epsilon(
+        self, noise_epsilon: float, n_outputs: int = 1, law: str | RiskLaw = "exact"
+    ) -> float:
+        """Return the privacy level at which `budget_at_risk` is least.
+
+        Parameters
+        ----------
+        noise_epsilon, n_outputs, law
+            As in `budget_at_risk`.
+
+        Returns
+        -------
+        epsilon : float
+            In (0, noise_epsilon], to ten digits for a smooth cost; `noise_epsilon`
+            itself where no level costs less.
+
+        Notes
+        -----
+        The best of a grid, refined: there may be more than one minimum
+        (:ref:`thm-cost`), and one that is narrower than the grid may be missed. With
+        Theorem 4, one output and a :class:`CompensationModel` it is the one root of
+        Eq. 10 of Dandekar, Basu and Bressan (2021).
+        """
+        noise = check_positive(noise_epsilon, _NOISE)
+        risk = risk_function(noise, n_outputs, law)
+
+        def saving(levels: Floats) -> Floats:
+            costs = self._totals(np.append(levels, noise))
+            return (1 - risk(levels)) * (costs[-1] - costs[:-1])  # by Eq. 9
+
+        return _find_maximum(saving, noise)
+
+    def epsilon_range(
+        self,
+        budget: float,
+        max_error: float,
+        *,
+        noise_epsilon: float,
+        confidence: float,
+        sensitivity: float = 1.0,
+    ) -> tuple[float, float]:
+        r"""Return the privacy levels that a budget and a tolerated error allow.
+
+        Parameters
+        ----------
+        budget : float
+            Budget for all people together, finite, > 0, in units of money.
+        max_error : float
+            Tolerated mean absolute error, finite, > 0, in units of the answer.
+        noise_epsilon : float
+            Privacy level that holds for sure, in (0, inf).
+        confidence : float
+            Probability of the level of the range, in (0, 1].
+        sensitivity : float, default=1.0
+            Sensitivity of the answer, finite, > 0, in its units.
+
+        Returns
+        -------
+        low, high : float
+            The least level with a tolerated error, in (0, inf], and the largest within
+            the budget, in [low, inf]. Rounded inward.
+
+        Raises
+        ------
+        CalibrationError
+            If there is no such level; ``best`` is the least budget that would do.
+
+        Notes
+        -----
+        Dandekar, Basu, Bressan (2021), Eq. 11, for any cost: the levels of
+        :math:`\Delta/T \le \epsilon`, T the error, whose
+        :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` is within the budget.
+        The caller must ensure that the confidence p holds at the level that is chosen.
+        """
+        money = check_positive(budget, "budget")
+        error = check_positive(max_error, "max_error")
+        noise = check_positive(noise_epsilon, _NOISE)
+        low = _ceil_ratio(check_positive(sensitivity, "sensitivity"), error)
+        risk = np.array(1.0 - check_number(confidence, "confidence", "(0, 1]"))
+
+        def left(level: float) -> float:
+            return money - float(self._mixed(np.array(level), risk, noise))
+
+        if left(low) < 0:
+            best = float(self._mixed(np.array(low), risk, noise))
+            raise CalibrationError(
+                f"budget must be at least {best!r}, the cost of the lowest level with "
+                f"max_error={error!r}, which is {low!r}; got {money!r}.",
+                money,
+                best,
+            )
+        safe, unsafe = low, math.inf
+        if left(unsafe) >= 0:
+            return low, unsafe
+        unsafe = 2 * safe
+        while left(unsafe) >= 0:
+            safe, unsafe = unsafe, 2 * unsafe
+        if unsafe < math.inf:
+            safe = safe_root(left, unsafe, safe, None)  # Eq. 11
+        return low, safe
+
+    def _mixed(self, epsilon: Floats, risk: Floats, otherwise: float) -> Floats:
+        """Return the cost of one level and, with a risk, that of another (Eq. 9)."""
+        costs = self._totals(np.append(epsilon, otherwise))
+        at, plain = costs[:-1].reshape(epsilon.shape), costs[-1]
+        with np.errstate(invalid="ignore"):  # the product of 0 and inf is not used
+            mixed = (1 - risk) * at + risk * plain
+        return np.where(risk == 0, at, np.where(risk == 1, plain, mixed))
+
+    def _totals(self, epsilon: Floats) -> Floats:
+        """Return the costs of all people together, checked."""
+        levels = epsilon.ravel()
+        costs = np.asarray(self.per_person(levels), dtype=np.float64)
+        if costs.shape != levels.shape:
+            raise ValueError(
+                "per_person must return one cost for each level, got an array of "
+                f"shape {costs.shape} for {len(levels)} levels."
+            )
+        valid = (costs >= 0) & (np.isfinite(costs) | np.isinf(levels))
+        if not valid.all():
+            level, cost = _first(~valid, levels, costs)
+            raise ValueError(
+                "cost must be a number >= 0, and finite at a finite privacy level, "
+                f"got {cost!r} at {level!r}."
+            )
+        order = np.argsort(levels, kind="stable")
+        levels, rising = levels[order], costs[order]
+        slack = _ROUNDING * rising[np.isfinite(rising)].max(initial=0.0)
+        falls = rising[1:] + slack < rising[:-1]
+        if falls.any():
+            level, cost, lower, less = _first(
+                falls, levels[:-1], rising[:-1], levels[1:], rising[1:]
+            )
+            raise ValueError(
+                "cost must not fall as the privacy level rises, got "
+                f"{cost!r} at {level!r} and {less!r} at {lower!r}."
+            )
+        return self.n_people * costs.reshape(epsilon.shape)
+
+
+def _ceil_ratio(dividend: float, divisor: float) -> float:
+    """Return the least float that is not below the ratio of two floats."""
+    ratio = dividend / divisor
+    if ratio < math.inf and Fraction(ratio) * Fraction(divisor) < Fraction(dividend):
+        ratio = math.nextafter(ratio, math.inf)
+    return ratio
+
+
+def _first(where: NDArray[np.bool_], *arrays: Floats) -> list[float]:
+    """Return the first values that are concerned, for a message."""
+    return [float(array[where.argmax()]) for array in arrays]
 
 
 @dataclass(frozen=True)
@@ -23,14 +404,14 @@ class CompensationModel(CostModel):
     Parameters
     ----------
     compensation : float
-        What one person is to be paid if there is no privacy, above `minimum`, finite,
-        > 0, in units of money.
+        Payment for one person without privacy, above `minimum`, finite, > 0, in units
+        of money.
 
     n_people : int, default=1
-        People who are to be paid, in [1, 2**53]. Budgets are totals over them.
+        People to pay, in [1, 2**53]. Budgets are totals over them.
 
     minimum : float, default=0.0
-        What one person is to be paid in any case, finite, >= 0, in units of money.
+        Payment for one person in any case, finite, >= 0, in units of money.
 
     rate : float, default=1.0
         How fast the compensation grows, finite, > 0, in units of the privacy level: at
@@ -39,7 +420,7 @@ class CompensationModel(CostModel):
     Raises
     ------
     ValueError
-        If a parameter is out of range, or all that is to be paid is not finite.
+        If a parameter is out of range, or the total is not finite.
 
     See Also
     --------

@@ -4,9 +4,9 @@ A :class:`PrivacyLedger` that is open is charged for every release of the librar
 refuses the one that would exceed its budget before any noise is drawn.
 """
 
-from skparisk.ledger._history import LedgerEntry
+from skparisk.ledger._book import LedgerError
+from skparisk.ledger._budget import LedgerEntry
 from skparisk.ledger._ledger import PrivacyLedger
-from skparisk.ledger._lines import LedgerError
 from skparisk.ledger._open import OPEN, check_room, spend, suspend_open
 
 __all__ = [

@@ -1,22 +1,24 @@
-"""A budget: what releases guarantee together, and whether that is within it."""
+"""Budgets, and the releases that are charged to them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
 from scipy.optimize import toms748
 
+from skparisk._text import floor_text
 from skparisk.core.checks import CalibrationError, are_inside, as_float, check_choice
 from skparisk.core.claim import Certificate, Claim, as_certificate
-from skparisk.core.compose import exact_total
-from skparisk.core.rounding import decimal, exact_sum, round_up
-from skparisk.ledger._history import History
+from skparisk.core.compose import Totals, compose_basic, exact_total
+from skparisk.core.rounding import ceil_text, decimal, exact_sum, round_up
+from skparisk.exceptions import BudgetExceededError
 
 # How far the level that is left may be below the largest that fits, relatively; and
 # relative to the budget.
@@ -24,54 +26,82 @@ _TOLERANCE = 2.0**-25
 _NOTHING = 2.0**-40
 
 _ALLOWED = {"epsilon": "(0, inf]", "delta": "[0, 1)", "gamma": "[0, 1]"}
-# Of equal releases that "exact" composes; it takes as much memory as time.
+# Equal releases that "exact" composes; it takes as much memory as time.
 _MOST = 10_000
 
-
-def _basic(history: History, delta: float) -> Iterator[Certificate]:
-    yield history.totals.basic()
-
-
-def _advanced(history: History, delta: float) -> Iterator[Certificate]:
-    # What is kept of delta for the composition must not depend on the releases.
-    slack = delta / 2
-    if history.totals.sums["delta"] <= decimal(delta) - decimal(slack):
-        yield history.totals.basic()
-        yield history.totals.filter(delta, slack)
-
-
-def _exact(history: History, delta: float) -> Iterator[Certificate]:
-    yield history.totals.basic()
-    with suppress(CalibrationError):  # no level has this delta
-        yield exact_total(history.parts, delta)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How releases compose."""
-
-    # What holds for releases together at a delta, in the order of what it costs to
-    # find; any of it may be used.
-    claims: Callable[[History, float], Iterator[Certificate]]
-    text: str
-
-
 _ON_THE_WAY = "Levels may be chosen on the way: what holds in the end is the budget."
-
-RULES = {
-    "basic": Rule(_basic, f"basic. {_ON_THE_WAY}"),
-    "advanced": Rule(_advanced, f"basic or advanced. {_ON_THE_WAY}"),
-    "exact": Rule(
-        _exact,
-        "basic or exact. How many releases there are, and their levels, must not "
-        "depend on earlier releases.",
-    ),
+COMPOSITIONS = {
+    "basic": f"basic. {_ON_THE_WAY}",
+    "advanced": f"basic or advanced. {_ON_THE_WAY}",
+    "exact": "basic or exact. How many releases there are, and their levels, must not "
+    "depend on earlier releases.",
 }
 
 
 @dataclass(frozen=True)
+class LedgerEntry:
+    """One release that was charged to a ledger, or a leak that it was told of.
+
+    Parameters
+    ----------
+    certificate : Certificate or FiledCertificate
+        Guarantee of this release alone; of 0 releases for a leak. A filed one where the
+        ledger is in a file.
+
+    note : str
+        Description of the release.
+
+    time : str
+        When it was charged: ISO 8601, UTC.
+    """
+
+    certificate: Claim
+    note: str
+    time: str
+
+
+@dataclass(frozen=True)
+class History:
+    """The first entries of a list that only grows, maybe releases more, and sums.
+
+    So one more entry costs the same however many there are.
+    """
+
+    totals: Totals = field(default_factory=Totals)
+    n_entries: int = 0
+    _entries: list[LedgerEntry] = field(default_factory=list)
+    # Releases, and how many times each of them.
+    _more: tuple[tuple[Sequence[Claim], int], ...] = ()
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """All charges."""
+        return tuple(islice(self._entries, self.n_entries))
+
+    @property
+    def parts(self) -> list[Claim]:
+        """All releases."""
+        more = [c for parts, times in self._more for _ in range(times) for c in parts]
+        return [entry.certificate for entry in self.entries] + more
+
+    def plus(self, releases: Sequence[Claim], times: int = 1) -> History:
+        """Return it with releases, each so many times, that are not charged yet."""
+        totals = self.totals
+        for release in releases:
+            totals = totals.plus(release, times)
+        more = (*self._more, (releases, times))
+        return History(totals, self.n_entries, self._entries, more)
+
+    def extended(self, entries: Sequence[LedgerEntry]) -> History:
+        """Return it with entries; for the latest history of a list alone."""
+        totals = self.plus([each.certificate for each in entries]).totals
+        self._entries[self.n_entries :] = entries
+        return History(totals, self.n_entries + len(entries), self._entries)
+
+
+@dataclass(frozen=True)
 class Budget:
-    """What releases may guarantee together, and how that is found."""
+    """Limits of all releases together, and their composition."""
 
     epsilon: float
     delta: float
@@ -79,7 +109,7 @@ class Budget:
     composition: str
 
     def __post_init__(self) -> None:
-        check_choice(self.composition, "composition", RULES)
+        check_choice(self.composition, "composition", COMPOSITIONS)
         for name in _ALLOWED:
             object.__setattr__(self, name, _check_limit(getattr(self, name), name))
         if self.composition != "basic" and not self.delta / 2:
@@ -96,10 +126,9 @@ class Budget:
         return self.epsilon, self.delta, self.gamma
 
     def spent(self, history: History) -> Certificate:
-        """Return what releases guarantee together."""
-        claims = RULES[self.composition].claims(history, self.delta)
+        """Return the guarantee of all releases together."""
         basic = history.totals.basic()
-        return min(claims, key=attrgetter("epsilon"), default=basic)
+        return min(self._claims(history), key=attrgetter("epsilon"), default=basic)
 
     def fits(self, history: History) -> bool:
         """Tell if releases are within the budget, all of them together."""
@@ -140,9 +169,24 @@ class Budget:
         toms748(excess, low, high, xtol=_NOTHING * self.epsilon, rtol=_TOLERANCE)
         return max(fitting)
 
+    def _claims(self, history: History) -> Iterator[Certificate]:
+        """Yield guarantees of the releases at the budget's delta, cheapest first."""
+        totals = history.totals
+        # What is kept of delta for the composition must not depend on the releases.
+        slack = self.delta / 2
+        advanced = self.composition == "advanced"
+        if advanced and totals.sums["delta"] > decimal(self.delta) - decimal(slack):
+            return
+        yield totals.basic()
+        if advanced:
+            yield totals.filter(self.delta, slack)
+        elif self.composition == "exact":
+            with suppress(CalibrationError):  # no level has this delta
+                yield exact_total(history.parts, self.delta)
+
     def _levels(self, history: History) -> Iterator[float]:
         """Yield the levels that releases have together, at a delta and risk within."""
-        for claim in RULES[self.composition].claims(history, self.delta):
+        for claim in self._claims(history):
             epsilon, delta, risk = triple(claim)
             if delta <= self.delta and risk <= self.gamma:
                 yield epsilon
@@ -152,6 +196,48 @@ def triple(total: Claim) -> tuple[float, float, float]:
     """Return level, delta and risk, with the probability that a certificate fails."""
     risk = round_up(exact_sum((total.risk, total.failure_prob)))
     return total.epsilon, total.delta, min(1.0, risk)
+
+
+def refusal(
+    budget: Budget, history: History, certificates: Sequence[Certificate]
+) -> BudgetExceededError:
+    """Return the error for releases that do not fit; it may take long to find."""
+    asked = compose_basic(certificates)
+    spent = triple(budget.spent(history))
+    largest = budget.remaining(history)
+    return BudgetExceededError(
+        f"the budget of the ledger has no room for {in_words(triple(asked))}. Its "
+        f"limit is {limit_in_words(budget)}, of which {in_words(spent)} is spent. What "
+        f"still fits: {left_in_words(largest)}. Nothing was charged.",
+        spent,
+        budget.limit,
+        largest,
+    )
+
+
+def in_words(numbers: tuple[float, float, float]) -> str:
+    """Write level, delta and risk; the last two only if there are any."""
+    epsilon, delta, risk = map(ceil_text, numbers)
+    more = "" if delta == "0" else f", delta {delta}"
+    if risk != "0":
+        more += ", any risk" if risk == "1" else f", risk {risk}"
+    return f"epsilon {epsilon}{more}"
+
+
+def limit_in_words(budget: Budget) -> str:
+    """Write a budget."""
+    if math.isinf(budget.epsilon):
+        return "no limit: releases are recorded only"
+    return in_words(budget.limit)
+
+
+def left_in_words(epsilon: float) -> str:
+    """Write the level that one more release may have, rounded down."""
+    if epsilon == 0:
+        return "nothing"
+    if math.isinf(epsilon):
+        return "no limit"
+    return f"one release at epsilon {floor_text(epsilon)}, without delta and risk"
 
 
 def _floor_float(value: Fraction) -> float:

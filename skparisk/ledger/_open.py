@@ -1,27 +1,179 @@
-"""Ledgers that are open in this process: what they are charged, and by whom."""
+"""Open ledgers: which of them a release is charged to, and how other processes know.
+
+A worker of joblib may be older than the ledger, so nothing can be handed to it. The
+process with the ledger holds a lock on a file that is named after it, its marker, and
+the others look for the names of those that they descend from. Those that are started
+while it is open also find the file's path in their environment, wherever they look for
+others. Clients of Dask tell their schedulers, and workers ask these.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
+import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, as_certificates
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import UnrecordedReleaseError
-from skparisk.ledger._book import Book, refusal
-from skparisk.ledger._history import LedgerEntry
-from skparisk.ledger._lines import now
-from skparisk.ledger._marker import Marker, any_held
+from skparisk.ledger._book import Book, now
+from skparisk.ledger._budget import LedgerEntry, refusal
 
+# Paths of markers in the environment, one a line.
+_VARIABLE = "SKPARISK_LEDGER"
 _KEY = "skparisk-ledgers"
+_PROC = Path("/proc")
+
+
+class Marker:
+    """A locked file that says: a ledger is open in this process."""
+
+    def __init__(self) -> None:
+        # Of this process alone, also where another machine shares the files.
+        self._prefix = f"{os.getpid()}-{uuid4().hex}-"
+        # None, or one; one more where a signal handler interrupts what acquires it.
+        self.held: list[tuple[int, str]] = []
+
+    def acquire(self) -> None:
+        """Tell the processes that this one started, or will start, if not told yet."""
+        if self.held:
+            return
+        folder = _folder()
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        if _own_folder() is None:
+            raise PermissionError(
+                f"{folder} is not a directory of this user, so that other processes "
+                "could not be told that a ledger is open here: set TMPDIR to a "
+                "directory of your own."
+            )
+        if os.name == "posix":  # pragma: no branch
+            for left in folder.iterdir():  # of processes that were killed
+                _is_held(left, sweep=True)
+        while True:
+            fd, path = tempfile.mkstemp(prefix=self._prefix, dir=folder)
+            if _try_lock(fd) and os.path.exists(path):
+                break
+            os.close(fd)  # it is swept away, or was before it was locked
+        self.held.append((fd, path))
+        os.environ[_VARIABLE] = "\n".join([path, *self._of_others()])
+
+    def release(self) -> None:
+        """No longer tell them."""
+        while self.held:
+            fd, path = self.held.pop()
+            others = self._of_others()
+            if others:
+                os.environ[_VARIABLE] = "\n".join(others)
+            else:
+                os.environ.pop(_VARIABLE, None)
+            os.close(fd)
+            Path(path).unlink(missing_ok=True)
+
+    def in_an_ancestor(self) -> bool:
+        """Tell if a process that this one descends from has an open ledger."""
+        if any(map(_is_held, self._of_others())):
+            return True
+        paths = _markers()
+        pids = _ancestors() if paths else set()
+        named = [path for path in paths if path.name.partition("-")[0] in pids]
+        return any(map(_is_held, named))
+
+    def _of_others(self) -> list[str]:
+        """Return the markers in the environment that are not of this process."""
+        paths = os.environ.get(_VARIABLE, "").split("\n")
+        return [path for path in paths if path and self._prefix not in path]
+
+
+def _markers() -> list[Path]:
+    folder = _own_folder()
+    return [] if folder is None else list(folder.iterdir())
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir(), f"skparisk-{_user()}")
+
+
+def _own_folder() -> Path | None:
+    """Return the folder if it is there, and nobody else can have put it there."""
+    try:
+        folder = _folder()  # maybe there is no place for temporary files at all
+        status = folder.lstat()
+    except FileNotFoundError:
+        return None
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == _user()
+    return folder if own else None
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _is_held(path: str | Path, *, sweep: bool = False) -> bool:
+    """Tell if any process holds a marker; maybe remove it if none does."""
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except FileNotFoundError:  # released since it was listed
+        return False
+    except OSError:  # it is of another user
+        return True
+    try:
+        free = _try_lock(fd)
+        if free and sweep:  # and nobody else can lock it until it is gone
+            Path(path).unlink(missing_ok=True)
+        return not free
+    finally:
+        os.close(fd)  # unlocks
+
+
+def _try_lock(fd: int) -> bool:
+    """Lock a file, until it is closed, unless somebody else has.
+
+    Not by SQLite, whose locks are those of one process: a process that is forked shares
+    this one, and so keeps it when the one it was forked from is killed.
+    """
+    try:
+        if sys.platform == "win32":  # pragma: no cover
+            import msvcrt
+
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _ancestors() -> set[str]:
+    """Return the processes that started this one; all of them where /proc tells."""
+    found = set()
+    logical = multiprocessing.parent_process()
+    if logical is not None:  # what a server forks is no child of who asked for it
+        found.add(str(logical.pid))
+    pid = str(os.getppid())
+    while pid != "0":
+        found.add(pid)
+        try:
+            status = (_PROC / pid / "stat").read_bytes()
+        except OSError:
+            break
+        # "pid (name) state parent ...", where the name may hold anything.
+        pid = status.rpartition(b")")[2].split()[1].decode()
+    return found
 
 
 def tell_clusters(*, is_open: bool) -> None:
@@ -49,7 +201,8 @@ def told_by_a_client() -> bool:
         return False
     schedulers = _schedulers_of_workers(distributed)
     return bool(schedulers) and (
-        any_held() or any(_is_told(distributed, address) for address in schedulers)
+        any(map(_is_held, _markers()))
+        or any(_is_told(distributed, address) for address in schedulers)
     )
 
 
@@ -71,12 +224,6 @@ def _is_told(distributed: Any, address: str) -> bool:
         return any(told[name] for name in told if name in dask_scheduler.clients)
 
     return bool(distributed.get_client(address).run_on_scheduler(ask))
-
-
-_RELEASE_OUTSIDE = (
-    "Release it outside of the ledger, and charge its level by "
-    "ledger.spend((epsilon, delta, risk))."
-)
 
 
 @dataclass(eq=False)
@@ -123,9 +270,13 @@ _suspensions: ContextVar[tuple[_Suspension, ...]] = ContextVar(
 
 
 def _start_anew() -> None:
-    """Leave the ledgers to the process that this one was forked from."""
+    """Leave the ledgers to the process that this one was forked from.
+
+    Its markers stay open here, and so locked even if that process is killed.
+    """
     global _here
-    _here = _Openings(inherited=(*_here.inherited, *_here.marker.leave()))
+    held = [path for _, path in _here.marker.held]
+    _here = _Openings(inherited=(*_here.inherited, *held))
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
@@ -169,17 +320,16 @@ def spend(*releases: Any, note: str = "") -> None:
     Raises
     ------
     BudgetExceededError, IncompatibleError
-        As for :meth:`PrivacyLedger.spend`; also if a charge of this very thread was
-        interrupted, as by a signal handler. Nothing was charged.
+        As for :meth:`PrivacyLedger.spend`; also in a signal handler that interrupts a
+        charge of this thread. Nothing was charged.
 
     UnrecordedReleaseError
         If no ledger is open here, but one is in the process that started this one, or
-        in one that sends work to the Dask cluster that this is a worker of, where it
-        cannot be recorded. It is an IncompatibleError.
+        in a client of the Dask cluster that this is a worker of.
 
     LedgerError, OSError
-        If the file of a ledger was changed, or cannot be written. Nothing is released;
-        if there are several ledgers some may be charged.
+        If the file of a ledger was changed, or cannot be written. Of several ledgers
+        some may be charged.
     """
     certificates = as_certificates([*releases])
     charge(_charged("a release"), certificates, note)
@@ -219,21 +369,12 @@ def check_room(*releases: Any) -> None:
             raise refusal(book.budget, history, certificates)
 
 
-class _OpenLedgers:
-    """All ledgers that are open in this process, as one."""
-
-    check_room = staticmethod(check_room)
-    spend = staticmethod(spend)
-
-    def refuse_unknown(self, what: str) -> None:
-        """Refuse a release whose privacy level is unknown, if it had to be recorded."""
-        refuse_without_level(what)
-
-
-OPEN = _OpenLedgers()
-
-
-def refuse_without_level(what: str, *, remedy: str = _RELEASE_OUTSIDE) -> None:
+def refuse_without_level(
+    what: str,
+    *,
+    remedy: str = "Release it outside of the ledger, and charge its level by "
+    "ledger.spend((epsilon, delta, risk)).",
+) -> None:
     """Refuse a release whose privacy level is unknown if it had to be recorded."""
     if _charged(what):
         raise IncompatibleError(
@@ -242,13 +383,24 @@ def refuse_without_level(what: str, *, remedy: str = _RELEASE_OUTSIDE) -> None:
         )
 
 
+class _OpenLedgers:
+    """All ledgers that are open in this process, as one."""
+
+    check_room = staticmethod(check_room)
+    spend = staticmethod(spend)
+
+    refuse_unknown = staticmethod(refuse_without_level)
+
+
+OPEN = _OpenLedgers()
+
+
 @contextmanager
 def suspend_open() -> Iterator[None]:
-    """Do not charge, for what this thread releases, the ledgers that are open now.
+    """Suspend charges for releases of public data by this thread.
 
-    For releases of public data. Ledgers that are opened inside are charged, also those
-    that were open before. A generator that yields inside suspends its caller as well,
-    until it goes on: do not yield there.
+    Ledgers that are opened inside are charged, also those that were open before. Do not
+    yield inside: a generator would suspend its caller as well.
     """
     here = (os.getpid(), threading.get_ident())
     suspension = _Suspension(frozenset(list(_here.open)), *here)

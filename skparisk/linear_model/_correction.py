@@ -156,9 +156,7 @@ class PublicStart:
         if fitted is None:
             return None
         asked = usual
-        X, y = (
-            np.asarray(each) for each in table.numbers._part().pool.take(fitted.rows)
-        )
+        X, y = (np.asarray(each) for each in table.numbers.pool.take(fitted.rows))
         intercept = bool(usual.fit_intercept)
         known_units = units_of(X, fit_intercept=intercept)
         if chosen:

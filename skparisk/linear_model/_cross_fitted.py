@@ -89,7 +89,7 @@ def cross_fitted(table: TableReference, usual: LinearQuery) -> CrossFitted | Non
     pairs differ in it has seen nothing, as of new people. None if a fit has no answer,
     or none that is finite.
     """
-    table = table.numbers._part()
+    table = table.numbers
     pool, rows = table.pool, np.arange(table.n_rows)
     if table.sampling == "split":
         rows = table._halves()[1]

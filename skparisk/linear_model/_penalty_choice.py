@@ -291,7 +291,7 @@ class PenaltyChooser:
     def _public_records(self) -> RecordPool:
         """Return all records of a table in memory, or some of others."""
         if self._reference.whole is not None:
-            return self._reference.whole.numbers.part()
+            return self._reference.whole.numbers
         drawn = sample_database(self._reference, _DRAWN, self._database_seed, "numbers")
         return RecordPool(*drawn)
 

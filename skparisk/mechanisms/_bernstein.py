@@ -19,8 +19,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from skparisk.core.checks import check_at_least, check_epsilon
 from skparisk.core.claim import Certificate
-from skparisk.mechanisms._known import check_sensitivity
-from skparisk.mechanisms._laplace import LaplaceMechanism
+from skparisk.mechanisms._additive import LaplaceMechanism, check_sensitivity
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], ArrayLike]
 

@@ -20,8 +20,7 @@ from skparisk.core.laws import LAWS, Law
 from skparisk.core.noise import AdditiveNoise, OnGrid, round_to_grid, to_dyadic
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN
-from skparisk.mechanisms._known import DECLARED
-from skparisk.mechanisms._laplace import LaplaceMechanism
+from skparisk.mechanisms._additive import DECLARED, LaplaceMechanism
 
 # No candidate counts as farther below the best one, in steps of the grid.
 _FARTHEST = 2**62
@@ -33,18 +32,7 @@ class _Chooser(OnGrid):
     """What chooses among candidates, for a noise scale in steps of a grid."""
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
-        """Return what draws a choice by scores; what fails comes before.
-
-        Parameters
-        ----------
-        values : array-like of shape (n_candidates,) or (n_rows, n_candidates)
-            Finite scores. Each row is a release of its own.
-
-        Returns
-        -------
-        draw : callable
-            ``draw(source)`` returns the index of a candidate, or one for each row.
-        """
+        """Return what draws a choice by scores; what fails comes before."""
         rows, single = _check_scores(values), np.ndim(values) == 1
 
         def draw(source: ByteSource) -> int | NDArray[np.intp]:
@@ -98,10 +86,7 @@ class _Chooser(OnGrid):
 
 @dataclass(frozen=True)
 class ExponentialChoice(_Chooser):
-    """A choice with probabilities proportional to exp(score / (2 noise_scale)).
-
-    Scores are rounded to multiples of a power-of-two grid, and a candidate is drawn
-    exactly, by integers only.
+    """An exact choice with probabilities proportional to exp(score / (2 noise_scale)).
 
     Parameters
     ----------
@@ -119,7 +104,7 @@ class ExponentialChoice(_Chooser):
         exp(score_r / (2 b)).
 
     grid : float
-        What scores are rounded to multiples of.
+        Scores are rounded to its multiples.
 
     Raises
     ------
@@ -129,11 +114,10 @@ class ExponentialChoice(_Chooser):
     Notes
     -----
     **Guarantee**. The privacy loss of scores that differ by at most d in the sup norm
-    is at most d / noise_scale + 1 / steps. Rounding moves each score by at most half
-    a step of the grid g, so rounded scores differ by at most D = d/g + 1 steps. Each
-    weight exp(k_r / (2 steps)) then changes by a factor within exp(±D / (2 steps)),
-    and so does their sum: the loss is at most D / steps (McSherry and Talwar 2007,
-    Theorem 6). What a scale guarantees follows from how it was calibrated.
+    is at most d / noise_scale + 1 / steps. Rounded to the grid g they differ by at most
+    D = d/g + 1 steps. Each weight exp(k_r / (2 steps)) then changes by a factor within
+    exp(±D / (2 steps)), and so does their sum: the loss is at most D / steps (McSherry
+    and Talwar 2007, Theorem 6).
 
     Examples
     --------
@@ -188,15 +172,10 @@ class ExponentialMechanism(_Chooser):
     Attributes
     ----------
     noise_scale : float
-        Scale b, slightly above sensitivity / epsilon: the rounding of the scores, at
-        most one step of the grid, and of the sensitivity itself are paid for.
-        Candidate r is chosen with a probability proportional to exp(score_r / (2 b)).
+        Scale b: sensitivity / epsilon, and slightly more to pay for rounding.
 
-    grid : float
-        What scores are rounded to multiples of.
-
-    steps, exponent : int
-        ``noise_scale / grid``, and the grid is 2**exponent.
+    grid, steps, exponent : float, int, int
+        As of :class:`ExponentialChoice`.
 
     Raises
     ------
@@ -208,10 +187,9 @@ class ExponentialMechanism(_Chooser):
     **Guarantee**. For databases whose scores differ by at most `sensitivity` in the
     sup norm, the choice is epsilon-differentially private (McSherry and Talwar 2007,
     Theorem 6). The caller must ensure that the candidates are the same for all
-    databases. Rounding is paid for: see :class:`ExponentialChoice`. Sampling is exact:
-    a uniform candidate is accepted with a probability of exp(-x), x its distance from
-    the best over 2 b, by Algorithm 1 of Canonne, Kamath and Steinke 2020. The time
-    this takes depends on the scores, and must not be observed.
+    databases. Sampling is exact: a uniform candidate is accepted with a probability of
+    exp(-x), x its distance from the best over 2 b, by Algorithm 1 of Canonne, Kamath
+    and Steinke 2020. The time this takes depends on the scores: nobody may observe it.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from skparisk.ledger._open import check_room
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.model_selection._candidates import Records
-from skparisk.model_selection._recorded import Choice, Task, charge_leaks, fit_recorded
+from skparisk.model_selection._fits import Choice, Task, charge_leaks, fit_recorded
 
 RecordScore = Callable[[Any, Any], Any]
 
@@ -118,11 +118,10 @@ class ExponentialSelection(BaseEstimator):
         Share of the private records to score on, in (0, 1), rounded up to a record.
 
     record_score : callable, default=None
-        ``record_score(y_true, y_pred)`` returns a number in [0, 1] for each private
-        record that is held out, larger for better, by nothing but this record's own
-        target and prediction. Numbers outside are clipped, NaN is 0. None: 1 for the
-        right label and else 0; for regressors 1 minus the absolute error, as a share
-        of the width of `y_bounds`, and at least 0.
+        ``record_score(y_true, y_pred)`` returns a number in [0, 1] for each held-out
+        record, larger for better, from this record's own target and prediction alone.
+        Numbers outside are clipped, NaN is 0. None: 1 for the right label, else 0; for
+        regressors 1 minus the absolute error, as a share of the width of `y_bounds`.
 
     y_bounds : tuple of float, default=None
         (lowest, highest) target, which is public. Needed to score regressors, unless

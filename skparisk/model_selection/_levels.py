@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn import model_selection
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.compose import (
     ColumnTransformer,
     TransformedTargetRegressor,
@@ -30,13 +31,25 @@ from skparisk.model_selection._candidates import (
     has_pairs,
     own_sampler,
 )
-from skparisk.model_selection._splits import may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import LearnedReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._sampler import claim_at_most
 
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
+_BY_POSITION = (
+    model_selection.GroupKFold,
+    model_selection.GroupShuffleSplit,
+    model_selection.KFold,
+    model_selection.LeaveOneGroupOut,
+    model_selection.LeaveOneOut,
+    model_selection.LeavePGroupsOut,
+    model_selection.LeavePOut,
+    model_selection.PredefinedSplit,
+    model_selection.RepeatedKFold,
+    model_selection.ShuffleSplit,
+    model_selection.TimeSeriesSplit,
+)
 _FITS_EACH_ONCE = (
     ColumnTransformer,
     FeatureUnion,
@@ -75,11 +88,11 @@ class Candidate:
 
 
 def search_certificate(search: Any) -> Certificate:
-    """Count what a search of scikit-learn has spent around private estimators.
+    """Count the releases of a search of scikit-learn around private estimators.
 
     Each candidate was fitted once for each split, and the best once more. The scores
-    and the choice have no noise, so that there is no guarantee, whatever the models
-    spent: choose with :class:`PrivateGridSearchCV`.
+    and the choice have no noise, so there is no guarantee, whatever the models spent:
+    choose with :class:`PrivateGridSearchCV`.
 
     Parameters
     ----------
@@ -104,10 +117,10 @@ def search_certificate(search: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee**. None. The count is basic composition of
-    ``n_splits_`` fits of each candidate, and the last fit, at the levels that their
-    parameters ask for. A :class:`~skparisk.ledger.PrivacyLedger` that is open while the
-    search is fitted with ``n_jobs=None`` counts what was spent in fact.
+    **Guarantee**. None. The count is basic composition of ``n_splits_`` fits of each
+    candidate and the last fit, at the levels of their parameters. An open
+    :class:`~skparisk.ledger.PrivacyLedger` counts the actual releases, with
+    ``n_jobs=None``.
 
     Examples
     --------
@@ -159,6 +172,17 @@ def search_certificate(search: Any) -> Certificate:
     return total.weaken(leaks=leaks)
 
 
+def may_split_by_values(cv: Any, estimator: Any) -> bool:
+    """Tell if `cv` may look at values, as scikit-learn understands it.
+
+    Splits that are given as lists of indices are taken to be fixed; groups to be those
+    of the owners of records. A splitter that is not known may do anything.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return is_classifier(estimator)
+    return hasattr(cv, "split") and type(cv) not in _BY_POSITION
+
+
 def private_parts(estimator: Any) -> list[Any]:
     """Return what in an estimator releases something with noise when it is fitted."""
     return [part for part in _parts(estimator).values() if isinstance(part, _PRIVATE)]
@@ -174,13 +198,8 @@ def declared_certificate(estimator: Any) -> Certificate | None:
         for name in private
         for other, part in parts.items()
     )
-    samplers = [
-        parts[name]
-        if isinstance(parts[name], SensitivitySampler)
-        else own_sampler(parts[name])
-        for name in private
-    ]
-    # From how many records is learned depends on how many there are.
+    # The number of records to learn from depends on that of all records.
+    samplers = [_source(parts[name]) for name in private]
     unclear |= any(
         isinstance(sampler.reference, LearnedReference)
         for sampler in samplers
@@ -245,29 +264,24 @@ def _is_elementwise(func: Any) -> bool:
     return func is None or (isinstance(func, np.ufunc) and func.signature is None)
 
 
+def _source(part: Any) -> SensitivitySampler | None:
+    """Return the sampler of a private estimator, if any."""
+    return part if isinstance(part, SensitivitySampler) else own_sampler(part)
+
+
 def _declared(part: Any) -> Certificate:
     """Return what a private estimator will spend at most."""
-    source = part if isinstance(part, SensitivitySampler) else own_sampler(part)
-    claim = as_seeded(_claimed(part, source), part.noise_random_state)
+    source = _source(part)
+    known = getattr(part, "sensitivity", None) if source is None else source
+    if isinstance(known, Real):
+        known = KnownSensitivity(float(known))
+    if isinstance(part, RandomizedResponseTransformer) or isinstance(known, str):
+        claim = as_certificate(part.epsilon).weaken(relation="replace-one")
+    elif isinstance(known, KnownSensitivity):
+        sensitivity, target, law = known._check(part.epsilon, part.gamma)
+        claim = find_known(sensitivity, target, law=law)[1]
+    else:
+        sampler = SensitivitySampler() if source is None else source
+        claim = claim_at_most(sampler, part.epsilon, part.gamma)
+    claim = as_seeded(claim, part.noise_random_state)
     return claim if source is None else as_seeded(claim, source.noise_random_state)
-
-
-def _claimed(part: Any, source: SensitivitySampler | None) -> Certificate:
-    """Return what it will spend with noise that is not seeded."""
-    if isinstance(part, RandomizedResponseTransformer):
-        return as_certificate(part.epsilon).weaken(relation="replace-one")
-    if isinstance(part, PrivateMixin) and source is None:
-        if isinstance(part.sensitivity, str):
-            return as_certificate(part.epsilon).weaken(relation="replace-one")
-        if isinstance(part.sensitivity, Real):
-            return _declared_known(part, KnownSensitivity(float(part.sensitivity)))
-        if isinstance(part.sensitivity, KnownSensitivity):
-            return _declared_known(part, part.sensitivity)
-    sampler = SensitivitySampler() if source is None else source
-    return claim_at_most(sampler, part.epsilon, part.gamma)
-
-
-def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
-    """Return what is spent at most at a known sensitivity."""
-    sensitivity, target, law = known._check(part.epsilon, part.gamma)
-    return find_known(sensitivity, target, law=law)[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,25 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skparisk._words import LEAKS
-from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
+from skparisk.core.checks import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    is_whole,
+    warn_caller,
+)
 from skparisk.core.claim import Leak
 from skparisk.core.compose import compose_basic
 from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, own_sampler
-from skparisk.model_selection._recognition import find_samplers
-from skparisk.model_selection._recorded import (
+from skparisk.model_selection._fits import (
     Choice,
     Task,
     charge_leaks,
+    find_samplers,
     fit_recorded,
 )
+from skparisk.model_selection._levels import may_split_by_values
 from skparisk.model_selection._simulation import simulate_scores
-from skparisk.model_selection._splits import (
-    check_splitter,
-    may_split_by_values,
-)
 from skparisk.neighbors import sample_database
 from skparisk.reference import TableReference, as_reference
 
@@ -69,7 +71,15 @@ class ReferenceSelection(BaseEstimator):
         self.cv = cv
 
     def _check_parameters(self) -> None:
-        check_splitter(self.cv)
+        cv = self.cv
+        many = hasattr(cv, "split") or isinstance(cv, Iterable)  # is not used up
+        if isinstance(cv, str) or not (
+            cv is None or (cv >= 2 if is_whole(cv) else many)
+        ):
+            raise ValueError(
+                "cv must be None, a whole number >= 2, a splitter or an iterable of "
+                f"splits, got {cv!r}."
+            )
 
     def _choose(self, task: Task) -> Choice:
         """Choose by simulation, and fit the best candidate to the private records."""
@@ -102,9 +112,7 @@ class ReferenceSelection(BaseEstimator):
             random_state=np.random.default_rng(simulated),
             verbose=task.verbose,
         )
-        results = tabulate_scores(
-            [candidate.params for candidate in candidates], scores
-        )
+        results = _tabulate([candidate.params for candidate in candidates], scores)
         index = int(results["rank_test_score"].argmin())
         note = "a choice by scores on the private data themselves"
         told = [tell_open(note=note, leaks=leaks), *charge_leaks([candidates[index]])]
@@ -113,7 +121,7 @@ class ReferenceSelection(BaseEstimator):
         return Choice(index, fitted, certificate, None if public is None else results)
 
 
-def tabulate_scores(
+def _tabulate(
     params: Sequence[dict[str, Any]], scores: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Return candidates and their scores as `cv_results_`, without times."""

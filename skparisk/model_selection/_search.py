@@ -25,9 +25,8 @@ from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values
 from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
+from skparisk.model_selection._fits import Task, refuse_private_records
 from skparisk.model_selection._levels import Candidate
-from skparisk.model_selection._recognition import refuse_private_records
-from skparisk.model_selection._recorded import Task
 from skparisk.model_selection._reference import ReferenceSelection
 from skparisk.model_selection._simulation import check_single_scoring
 from skparisk.reference import TableReference
@@ -42,20 +41,19 @@ SELECTIONS: dict[str, type[Selection]] = {
 
 
 class PrivateGridSearchCV(GridSearchCV):
-    """Grid search whose whole cost in privacy is known, and counted.
+    """Grid search with a guarantee for the choice and the model together.
 
-    Plain `GridSearchCV` fits each candidate to each fold, so that the levels of all
-    these fits add up, and then chooses by scores on private records without noise,
-    which voids any guarantee. This one never looks at a private score without noise.
+    Plain `GridSearchCV` fits each candidate to each fold, whose levels add up, and then
+    chooses by private scores without noise, which voids any guarantee. This search
+    never looks at a private score without noise.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a pipeline with one. Anything that charges what it
-        releases to an open ledger will do. Parts that are not of skparisk must not
-        learn from the private records: a scaler belongs in a `FrozenEstimator`, fitted
-        to public records before, or in a :class:`~skparisk.PrivateEstimator`; else it
-        is a leak, which the certificate tells.
+        A private estimator, a pipeline with one, or anything that charges its releases
+        to an open ledger. Parts that are not of skparisk, such as a scaler, must be
+        fitted to public records before, in a `FrozenEstimator`, or be inside of a
+        :class:`~skparisk.PrivateEstimator`; else they are a leak on the certificate.
 
     param_grid : dict or list of dict
         As in `GridSearchCV`. Public: it must not depend on the private data.
@@ -77,12 +75,11 @@ class PrivateGridSearchCV(GridSearchCV):
         process alone, where ledgers are open.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds what is public: the simulation, and which records are held out.
+        Seeds the simulation, and the choice of the records that are held out.
 
     noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise of the choice comes from the operating system's cryptographic
-        source. Anything else is for tests, and warns: the choice is then not private.
-        It is not handed on to the estimator.
+        None: the operating system's cryptographic source. Anything else is for tests,
+        and warns: the choice is then not private. The estimator has its own.
 
     verbose : int or None, default=0
         Above 0: messages of the simulation.
@@ -90,7 +87,7 @@ class PrivateGridSearchCV(GridSearchCV):
     Attributes
     ----------
     certificate_ : Certificate
-        What the whole search guarantees.
+        Guarantee of the whole search.
 
     best_estimator_ : estimator
         The released model. There is no further fit.
@@ -108,7 +105,7 @@ class PrivateGridSearchCV(GridSearchCV):
         For "reference", if it was public: mean score of the best candidate.
 
     scorer_ : callable
-        What `score` scores with.
+        Scorer of `score`.
 
     multimetric_ : bool
         False.
@@ -118,13 +115,12 @@ class PrivateGridSearchCV(GridSearchCV):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-private-search`). That of the selection object, which also
-    says what the caller must ensure. Objects of other classes, also of subclasses, are
-    refused: a selection decides what the certificate claims.
+    **Guarantee** (:ref:`thm-private-search`). That of the selection object, with its
+    assumptions. Objects of other classes, also of subclasses, are refused.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged as the search goes on. If
-    a fit fails, so does the search: what was charged stays charged, and nothing is
-    kept. Searches in several threads at once count each other's releases as well.
+    a fit fails, so does the search, and charges stay. Searches in several threads at
+    once count each other's releases as well.
 
     Examples
     --------
@@ -321,7 +317,7 @@ def _unpack(table: TableReference, y_reference: Any, y: Any) -> tuple[Any, Any]:
 def _as_selection(selection: Any) -> Selection:
     """Return the selection of a name, or the one that is given.
 
-    Not of another type: it could claim more than what it was charged for.
+    Not of another type: it could claim more than it was charged for.
     """
     if isinstance(selection, str) and selection in SELECTIONS:
         return SELECTIONS[selection]()

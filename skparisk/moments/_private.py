@@ -479,7 +479,6 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
                 "X_reference."
             )
         pool = reference.whole if reference is not None else None
-        pool = None if pool is None else pool.part()
         if units is None and pool is None:
             raise ValueError(
                 "X_reference must be public records for the units of the sums, or "

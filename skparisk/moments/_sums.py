@@ -249,7 +249,6 @@ def pair_rows(
     to be learned from as many pairs as there are outputs. The sampler is given the
     number of pairs there are.
     """
-    table = table._part()
     n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
     asked: Terms = sampler._terms
     n_pairs = min(asked.n_pairs, (table.n_rows - n_apart) // 2)

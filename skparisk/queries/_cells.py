@@ -16,7 +16,7 @@ from skparisk.core.checks import check_relation
 from skparisk.core.sealed import is_missing, key_of, numbers
 from skparisk.queries._base import Floats
 from skparisk.queries._sums import SumQuery, sparse_rows
-from skparisk.reference._columns import Interval
+from skparisk.reference._domain import Interval
 from skparisk.reference._records import columns_of
 
 # Cells of what is not declared, and of what is not there.

@@ -21,7 +21,6 @@ from skparisk.queries._labels import label_codes, missing_class
 from skparisk.queries._state import Numbers, Unpadded, find_numbers, read
 from skparisk.queries._sums import counts_pay
 from skparisk.reference._base import RecordPool
-from skparisk.reference._mapped import loaded
 from skparisk.reference._records import as_records
 
 # What multiplies the penalty (alpha), or the sum of the losses (C). Others, such as
@@ -246,7 +245,7 @@ class EstimatorQuery(LearnedQuery):
             reader=reader,
             front=None,
         )
-        X = as_records(self.prepared(loaded(pool.X)), "X")
+        X = as_records(self.prepared(pool.X), "X")
         prepared = RecordPool(X, pool.y)
         return lambda pairs: behind._plain_differences(pairs.on(prepared))
 

@@ -425,6 +425,62 @@ class Leaves:
         return np.column_stack(cells)
 
 
+@dataclass(frozen=True, eq=False)
+class CenterCells:
+    """One cell for each public center: the records that are nearest to it.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (n_cells, n_features)
+        The centers.
+
+    low, high : ndarray of shape (n_features,)
+        What features are clipped to, after the steps before.
+
+    before : estimator, default=None
+        The fitted steps that records go through before, each by itself.
+    """
+
+    centers: Floats
+    low: Floats
+    high: Floats
+    before: Any = None
+
+    n_trees = 1
+
+    @classmethod
+    def of_public(cls, centers: Floats, X: Any, before: Any) -> CenterCells:
+        """Return the cells of centers, with three times the range of public records."""
+        numbers = as_numbers(transform_each(before, X))
+        low, high = numbers.min(axis=0), numbers.max(axis=0)
+        return cls(centers, 2 * low - high, 2 * high - low, before)
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.centers)
+
+    def keeps_apart(self, X: Any) -> bool:
+        """Tell if steps make the same of records that they see all at once."""
+        return _is_alike(as_numbers, self.before, X, 2.0**-20)
+
+    def place(self, X: Any) -> tuple[NDArray[np.intp], Floats]:
+        """Return the cell of each record, and where it is from its center.
+
+        A record that a step before refuses is at the first center.
+        """
+        numbers = _answer_each(self._numbers, X, lambda: self.centers[:1])
+        # Center by center, and not by a product of matrices, whose rounding depends on
+        # how many records there are.
+        squares = [((numbers - center) ** 2).sum(axis=1) for center in self.centers]
+        cells = np.argmin(squares, axis=0)
+        return cells[:, None], numbers - self.centers[cells]
+
+    def _numbers(self, X: Any) -> Floats:
+        numbers = as_numbers(transform_each(self.before, X))
+        clipped = numbers.clip(self.low, self.high)
+        return np.where(np.isnan(clipped), self.low / 2 + self.high / 2, clipped)
+
+
 @dataclass(frozen=True)
 class ClassCells:
     """One cell for each class.
@@ -491,7 +547,7 @@ class LeafQuery(LearnedQuery, SumQuery):
     array([1., 0., 0., 2.])
     """
 
-    leaves: Leaves | ClassCells
+    leaves: Leaves | ClassCells | CenterCells
     addend: Addend
     asked: Any
     labels: NDArray[Any] | None = None
@@ -525,6 +581,7 @@ class LeafQuery(LearnedQuery, SumQuery):
 
     def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
         """Return the cells of each record, and what it adds to these."""
+        assert isinstance(self.leaves, Leaves)
         return self.leaves.of(X), self.addend(y)
 
     def split(self, answer: Floats) -> Mapping[str, Floats]:
@@ -572,6 +629,29 @@ class LeafQuery(LearnedQuery, SumQuery):
 
 
 @dataclass(frozen=True, eq=False)
+class CentersQuery(LeafQuery):
+    """Sums over the records of each public cluster, of where they are from its center.
+
+    As `LeafQuery`: `leaves` are clusters, and the addend is of these vectors.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-centers`). As for leaves: the largest difference of any
+    neighbors is known, and sums are exact.
+    """
+
+    needs_y = False
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        assert isinstance(self.leaves, CenterCells)
+        cells, around = self.leaves.place(X)
+        return cells, self.addend(around)
+
+    def __str__(self) -> str:
+        return f"{type(self.asked).__name__} (sums of clusters)"
+
+
+@dataclass(frozen=True, eq=False)
 class ClassSumsQuery(LeafQuery):
     """Sums over the records of each class.
 
@@ -585,6 +665,7 @@ class ClassSumsQuery(LeafQuery):
     """
 
     def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        assert isinstance(self.leaves, ClassCells)
         return self.leaves.of(y), self.addend(X)
 
     def __str__(self) -> str:

@@ -12,9 +12,7 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.reference._base import RecordPool
-from skparisk.reference._columns import Interval
-from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import MappedNumbers, loaded
+from skparisk.reference._domain import Domain, Interval
 from skparisk.reference._parted import Parted
 
 
@@ -157,7 +155,7 @@ class UnitsQuery(MappedQuery):
         units = np.array(self.units)
         if isinstance(X, Parted):
             return X.mapped(lambda records: records / units), y
-        return X.in_units(units) if isinstance(X, MappedNumbers) else X / units, y
+        return X / units, y
 
     def returned(self, numbers: Floats) -> Floats:
         """Return coefficients in the given units; intercepts have none."""
@@ -218,7 +216,6 @@ class CorrectionQuery(MappedQuery):
 
     def mapped(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return what the public fit leaves of targets."""
-        X, y = loaded(X), loaded(y)
         scores = linear_scores(self.query, np.array(self.start), X, y)
         return X, targets_left(self.query, y, scores)
 

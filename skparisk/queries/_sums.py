@@ -23,7 +23,6 @@ from skparisk.queries._base import (
 )
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded
 from skparisk.reference._records import n_rows
 
 # Rows of a private database that are added up together.
@@ -211,7 +210,7 @@ class PoolSums:
 
     @cached_property
     def _whole(self) -> RowSums:
-        return self._sums_of(loaded(self._pool.X), loaded(self._pool.y))
+        return self._sums_of(self._pool.X, self._pool.y)
 
     def _sums_of(self, X: Any, y: Any) -> RowSums:
         added = self._query.rows(X, y)

@@ -15,7 +15,6 @@ from skparisk.queries._labels import label_codes, missing_class
 from skparisk.queries._linear import LinearQuery
 from skparisk.queries._sums import counts_pay, how_far_off
 from skparisk.reference._base import RecordPool
-from skparisk.reference._mapped import loaded
 from skparisk.reference._rows import count_rows
 
 Answers: TypeAlias = Callable[[Floats, Any], tuple[Floats, Any]]
@@ -125,7 +124,7 @@ class PoolWeights:
 
     @cached_property
     def _whole(self) -> _Rows:
-        return _Rows(self._query, loaded(self._pool.X), loaded(self._pool.y))
+        return _Rows(self._query, self._pool.X, self._pool.y)
 
     def _counted(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield databases, and then their neighbors, as weights of the whole pool."""

@@ -16,11 +16,9 @@ from skparisk.reference._base import (
     Reference,
     is_reference,
 )
-from skparisk.reference._columns import Categories, Interval
 from skparisk.reference._comparison import ReferenceComparison
-from skparisk.reference._domain import Domain
-from skparisk.reference._learned import LearnedReference
-from skparisk.reference._learned_records import LearnedRecords, LearnedSplit
+from skparisk.reference._domain import Categories, Domain, Interval
+from skparisk.reference._learned import LearnedRecords, LearnedReference, LearnedSplit
 from skparisk.reference._made import CallableReference, DensityReference
 from skparisk.reference._records import Schema
 from skparisk.reference._schema import SchemaReference
@@ -62,12 +60,11 @@ def as_reference(reference: Any, X: Any = None, y: Any = None) -> Reference:
     if isinstance(reference, SecretDraw):
         reference.check(X)
         return reference.reference(X, y)
-    if not isinstance(reference, type):
-        if is_reference(reference):
-            known: Reference = reference
-            return known
-        if callable(reference):
-            return CallableReference(reference)
+    if not isinstance(reference, type) and is_reference(reference):
+        known: Reference = reference
+        return known
+    if not isinstance(reference, type) and callable(reference):
+        return CallableReference(reference)
     raise ValueError(
         "reference must be a TableReference, DensityReference, SchemaReference, "
         "SecretSample or a callable (n_records, rng) -> X or (X, y); got an object of "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,27 +15,14 @@ from skparisk.core.pairs import Withheld
 from skparisk.core.sealed import PublicForm, Records, take_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._learning import Learning
-from skparisk.reference._mapped import MappedNumbers, loaded
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, as_numbers, is_numbers, n_rows
-from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 
 # How a query is given records: as they are, or as an array of finite numbers.
 Form: TypeAlias = Literal["given", "numbers"]
-# Records of a file that are looked at all together, such as for a fit to all of them.
-_MOST_LOADED = 2**18
 # Records of a database that are in memory together.
 _TAKEN_AT_ONCE = 2**18
-
-
-def _read_only(records: Records) -> Records:
-    """Return a view that cannot be written to; other containers as they are."""
-    if not isinstance(records, np.ndarray):
-        return records
-    view = records.view()
-    view.flags.writeable = False
-    return view
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +34,7 @@ class RecordPool:
     Parameters
     ----------
     X : ndarray, sparse matrix or data frame of shape (n_rows, n_features)
-        The records; an array of shape (n_rows,) if they are texts. Numbers in a large
-        file are none of these: they are indexed by rows as an array is, and become one
-        by `numpy.asarray`.
+        The records; an array of shape (n_rows,) if they are texts.
 
     y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
         Numbers, or labels.
@@ -60,9 +44,11 @@ class RecordPool:
     y: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", _read_only(self.X))
-        if self.y is not None:
-            object.__setattr__(self, "y", _read_only(self.y))
+        for name in ("X", "y"):
+            if isinstance(array := getattr(self, name), np.ndarray):
+                view = array.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), (self.X, self.y)
@@ -80,22 +66,6 @@ class RecordPool:
         """
         return self if self._numbers is None else self._numbers
 
-    def part(self, most: float = math.inf) -> RecordPool:
-        """Return so many records at the most, drawn at random, or itself.
-
-        Of records in a file no more than fit into memory with ease.
-        """
-        in_file = isinstance(self.X, MappedNumbers) or isinstance(self.y, MappedNumbers)
-        if in_file:
-            most = min(most, _MOST_LOADED)
-        if self.n_rows <= most:
-            return RecordPool(loaded(self.X), loaded(self.y)) if in_file else self
-        # Always the same, so that what is learned from them does not depend on a seed.
-        rng = np.random.default_rng(self.n_rows)
-        none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_rows, none, int(most), rng))
-        return RecordPool(*self.take(np.sort(rows)))
-
     # None stands for the pool itself, which would hold itself in memory.
     @cached_property
     def _numbers(self) -> RecordPool | None:
@@ -109,7 +79,7 @@ class RecordPool:
         return take_rows(self.X, rows), take_rows(self.y, rows)
 
     def take_in_parts(self, rows: NDArray[Any]) -> tuple[Records, NDArray[Any] | None]:
-        """Return the same, where rows are many of numbers: a part is in memory."""
+        """Return the same; of many rows of numbers, only a part is in memory."""
         if len(rows) <= _TAKEN_AT_ONCE or not is_numbers(self.X):
             return self.take(rows)
         ends = np.append(np.arange(0, len(rows), _TAKEN_AT_ONCE)[1:], len(rows))
@@ -136,13 +106,11 @@ class DrawnRecords:
 
     draw_shared : callable
         Returns those that both have, of shape (n_pairs, n_shared), in any order; or how
-        often each record of the pool is there, of shape (n_pairs, n_rows): unsigned
-        integers, or truth values if none is there twice. Not asked for by queries whose
-        differences do not depend on them. It is called once at the most, and draws from
-        `rng`, which `own` was drawn with before.
+        often each record of the pool is there, of shape (n_pairs, n_rows), as unsigned
+        integers or truth values. Called once at most, after `own` was drawn.
 
     rng : numpy.random.Generator
-        What puts them in random order, for queries that look at the order.
+        Draws the shared records and the order of all.
     """
 
     pool: RecordPool
@@ -173,13 +141,12 @@ class Held:
 
 @runtime_checkable
 class Reference(Protocol):
-    """A population of records. Subclasses inherit what is not said otherwise.
+    """A population of records. Subclasses inherit all but `description` and `bind`.
 
-    A class that implements this guarantees that `bind` draws pairs which are
-    independent and alike, or exchangeable with a fresh pair of the population that
-    `description` names; and that nothing of it depends on private records. It may
-    assume that a source is asked for its pairs in order, each once, and by generators
-    that are independent.
+    A subclass guarantees that `bind` draws pairs that are independent and alike, or
+    exchangeable with a fresh pair of the population that `description` names; and that
+    nothing of it depends on private records. It may assume that a source is asked for
+    its pairs in order, each once, and by independent generators.
     """
 
     @property
@@ -199,7 +166,7 @@ class Reference(Protocol):
 
     @property
     def sketch(self) -> RecordSketch | None:
-        """Hashes of the records, or of some that are made, by which to know them."""
+        """Hashes of the records, or of some that it makes, to recognize them."""
         return None
 
     @property
@@ -217,71 +184,60 @@ class Reference(Protocol):
 
     @property
     def domain(self) -> Domain | None:
-        """What private records are moved to, if to anything, before they are answered.
+        """Ranges that private records are moved to before they are answered.
 
-        It must leave the records of `bind` as they are, and must not depend on those in
+        Must leave the records of `bind` as they are, and must not depend on those in
         which the databases of a pair differ, unless the risk is over resamples of them.
         """
         return None
 
     @property
     def learning(self) -> Learning | None:
-        """What it was learned with, if from private records that are not released."""
+        """Level and size of its learning, if it was learned from private records."""
         return None
 
     @property
     def usual_n_records(self) -> int | None:
-        """Records of a database where nothing else is asked for; None: those of `X`."""
+        """Default size of a database; None: that of `X`."""
         return None
 
     @property
     def targets(self) -> NDArray[Any] | None:
-        """Targets as there may be, of any number, where they are known: all classes."""
+        """Targets, of any number, among which are all classes; None: not known."""
         return None
 
     @property
     def numbers(self) -> Reference:
-        """The same population as arrays of numbers, if that can be said beforehand."""
+        """The same population as arrays of numbers."""
         return self
 
     @property
     def whole(self) -> RecordPool | None:
-        """All that is public of the population, to learn structure such as categories.
+        """Public records to learn structure from, such as categories.
 
-        None where there is no more than what is drawn, or pairs must not be looked at.
+        None if there are none but those that are drawn for pairs.
         """
         return None
 
     def n_independent(self, n_own: int) -> int | None:
-        """Return how many pairs it has whose `n_own` records are no other pair's.
+        """Return how many pairs have `n_own` rows each of their own.
 
-        None where records are drawn anew for each pair.
+        None if records are drawn anew for each pair.
         """
         return None
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Reference:
-        """Return the same population with what `encode` makes of its targets.
-
-        Parameters
-        ----------
-        encode : callable
-            Maps labels to numbers.
-
-        Returns
-        -------
-        reference : Reference
-            Of the same kind.
-        """
+        """Return the same population with `encode` applied to its targets."""
         return self
 
     @property
     def withheld(self) -> Withheld | None:
-        """What a certificate says if the records are private; None: they are public."""
+        """Facts for the certificate if the records are private; None: public."""
         return None
 
     @property
     def fixed_n_records(self) -> int | None:
-        """Records of a database, where that is not the caller's choice."""
+        """Size of a database, if it is not the caller's choice."""
         return None
 
     def check_schema(self, schema: Schema) -> None:
@@ -300,13 +256,10 @@ class Reference(Protocol):
         ...
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
-        """Return why it may not be like people, each with a sentence, or nothing."""
+        """Return reasons, each with a sentence, why it may be unlike people."""
         return {}
 
 
 def is_reference(given: Any) -> bool:
-    """Tell if it is a reference, without a look at properties that have to be found.
-
-    `isinstance` evaluates them all, before it asks if it is a subclass.
-    """
+    """Tell if it is a reference; `isinstance` alone would evaluate its properties."""
     return Reference in type(given).__mro__ or isinstance(given, Reference)

@@ -12,16 +12,13 @@ class ReferenceComparison:
     Parameters
     ----------
     private : float
-        Score, on the public records, of what was released. As far as that is a
-        fit of these records, by its weight, it is scored on each fifth as a fit of the
-        others. As `score` of the estimator: the coefficient of determination or the
-        accuracy, say.
+        Score of the release on the public records, as by `score` of the estimator. A
+        release that corrects a public fit is scored on each fifth of the records with a
+        fit of the others.
 
     public_only : float
-        Score of the fit on public records alone, without noise, cross-validated: each
-        fifth of the records is predicted by a fit on the others. Where a penalty was
-        chosen for the release, it is that of the public fit which is corrected, or
-        scikit-learn's.
+        Score of a fit to public records alone, without noise, by cross-validation in
+        five folds. Its penalty is that of the corrected public fit, or scikit-learn's.
 
     n_reference : int
         Public records.
@@ -30,17 +27,15 @@ class ReferenceComparison:
         Records of the private fit.
 
     error : float, default=0.0
-        Standard error of the difference, by the five parts: a comparison on few public
-        records is one by chance.
+        Standard error of the difference, over the five folds.
 
     serves_public : bool, default=False
         Whether the fit to public records is served, as it scores better.
 
     Notes
     -----
-    **Guarantee**. None is needed: it is computed from what was released and from public
-    records, and is charged to no ledger. It tells which model is better for people such
-    as those of the reference.
+    **Guarantee**. None is needed: this is post-processing of the release and of public
+    records, so it is free. It is about people such as those of the reference.
 
     Examples
     --------

@@ -3,23 +3,182 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.sealed import BOOLEAN, NUMBER, TEXT, Records, container_of
-from skparisk.reference._columns import (
-    Categories,
-    Column,
-    Interval,
-    clip_array,
-    holes_in,
+from skparisk.core.checks import is_number
+from skparisk.core.sealed import (
+    BOOLEAN,
+    NUMBER,
+    TEXT,
+    Records,
+    container_of,
+    is_missing,
+    numbers,
 )
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import columns_of, kinds_in
+
+_Repairs: TypeAlias = Iterator[tuple[NDArray[np.bool_], Any]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers between two ends.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends, which belong to it. Finite, ``low <= high``.
+
+    missing : bool, default=False
+        Whether a value may be missing. If not, the middle stands for what is missing.
+
+    Raises
+    ------
+    ValueError
+        If the ends are not finite, or in the wrong order.
+
+    Examples
+    --------
+    >>> from skparisk.reference import Interval
+    >>> Interval(18, 90).fill
+    54.0
+    """
+
+    low: float
+    high: float
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        given = self.low, self.high
+        ends = [float(end) if is_number(end) else math.nan for end in given]
+        if not (all(map(math.isfinite, ends)) and ends[0] <= ends[1]):
+            raise ValueError(
+                "A range must have two finite ends (low, high) with low <= high, got "
+                f"{given!r}."
+            )
+        object.__setattr__(self, "low", ends[0])
+        object.__setattr__(self, "high", ends[1])
+
+    @property
+    def fill(self) -> float:
+        """The middle."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Both ends, if no value may be missing."""
+        return None if self.missing else (self.low, self.high)
+
+    def repairs(self, values: NDArray[Any]) -> _Repairs:
+        """Yield which values are outside, and what takes their place."""
+        found = numbers(values)
+        if not self.missing:
+            yield np.isnan(found), self.fill
+        yield found < self.low, self.low
+        yield found > self.high, self.high
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Some values: texts, numbers, booleans, and None where a value may be missing.
+
+    Parameters
+    ----------
+    values : sequence
+        The categories, distinct; NaN is None. Compared with ``==``, so that 1, 1.0 and
+        True are one.
+
+    default : object, default=None
+        What stands for a value that is no category, and for one that is missing if
+        None is no category. None: the first category that is not None.
+
+    Raises
+    ------
+    ValueError
+        If there is no category, one is there twice or cannot be compared, or the
+        default is none of them.
+
+    Examples
+    --------
+    >>> from skparisk.reference import Categories
+    >>> Categories(["f", "m"]).default
+    'f'
+    """
+
+    values: tuple[Any, ...]
+    default: Any = None
+    _known: frozenset[Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        given = tuple(None if is_missing(value) else value for value in self.values)
+        try:
+            known = frozenset(given)
+        except TypeError:
+            known = frozenset()
+        if not known - {None} or len(known) < len(given):
+            raise ValueError(
+                "categories must be at least one text, number or boolean, and each "
+                f"only once, got {list(self.values)!r}."
+            )
+        object.__setattr__(self, "values", given)
+        default = self.present[0] if self.default is None else self.default
+        if default not in known:
+            raise ValueError(f"default must be a category, got {default!r}.")
+        object.__setattr__(self, "default", default)
+        object.__setattr__(self, "_known", known)
+
+    @property
+    def missing(self) -> bool:
+        """Whether a value may be missing."""
+        return None in self._known
+
+    @property
+    def present(self) -> list[Any]:
+        """Those that are not None."""
+        return [value for value in self.values if value is not None]
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The least and the largest, where all categories are numbers."""
+        if not all(isinstance(value, Real) for value in self.values):
+            return None
+        return float(min(self.values)), float(max(self.values))
+
+    def repairs(self, values: NDArray[Any]) -> _Repairs:
+        """Yield which values are no category, and what takes their place."""
+        holes = holes_in(values)
+        known = np.fromiter(map(self._known.__contains__, values.tolist()), bool)
+        yield ~np.where(holes, self.missing, known), self.default
+
+
+Column: TypeAlias = Interval | Categories | None
+
+
+def holes_in(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values are missing."""
+    if values.dtype != object:
+        return np.asarray(values != values)
+    return np.fromiter(map(is_missing, values), bool, len(values))
+
+
+def clip_array(array: NDArray[Any], columns: Sequence[Column]) -> NDArray[Any]:
+    """Return an array of one or two dimensions whose columns are moved."""
+    clipped = array.copy()
+    # A view, so that what is changed in it is changed in the copy.
+    views = clipped.T if array.ndim > 1 else [clipped]
+    for values, column in zip(views, columns, strict=True):
+        if column is not None:
+            for wrong, value in list(column.repairs(values)):
+                values[wrong] = value
+    return clipped
 
 
 @dataclass(frozen=True)
@@ -36,9 +195,9 @@ class Domain:
 
     Notes
     -----
-    A map of records to the domain that does nothing to those inside, and is fixed
-    before private records are seen, keeps every guarantee: neighboring databases are
-    mapped to neighboring databases, or to the same one (:ref:`thm-schema`).
+    A map to a domain that is fixed before private records are seen keeps every
+    guarantee: neighboring databases stay neighbors, or become equal
+    (:ref:`thm-schema`).
 
     Examples
     --------
@@ -64,11 +223,6 @@ class Domain:
             object.__setattr__(self, name, given)
 
     @property
-    def bounded(self) -> bool:
-        """Whether no column of the features may hold anything."""
-        return None not in self.columns
-
-    @property
     def box(self) -> NDArray[np.float64] | None:
         """Lowest and highest values of features, (2, n_columns), if all are numbers."""
         return _box(self.columns)
@@ -87,13 +241,7 @@ class Domain:
         return f", but for {n_free} column{'s' * (n_free > 1)} of no known range"
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the domain of targets that are numbered.
-
-        Parameters
-        ----------
-        encode : callable
-            Maps labels to numbers.
-        """
+        """Return the same domain with `encode` applied to its targets."""
 
         def codes(column: Column) -> Column:
             if not isinstance(column, Categories):
@@ -110,7 +258,7 @@ class Domain:
 
         Parameters
         ----------
-        X : ndarray, sparse matrix or data frame
+        X : ndarray or data frame
             Records as a :class:`RecordPool` has them.
 
         y : ndarray, default=None
@@ -119,16 +267,17 @@ class Domain:
         Returns
         -------
         domain : Domain
-            Ranges of numbers, dates and durations that have a type of their own; else
-            the values that are there, with the most frequent as the default. Of a
-            sparse matrix the ranges hold 0. Texts of one dimension may be anything.
+            Ranges of numbers; of texts and truth values those that are there, with the
+            most frequent as the default. Dates, durations, and texts of one dimension
+            may be anything.
+
+        Raises
+        ------
+        ValueError
+            If `X` is a sparse matrix.
         """
-        container = container_of(X)
-        if container == "texts":
-            columns: list[Column] = [None]
-        elif container == "sparse":
-            columns = _of_sparse(X)
-        else:
+        columns: list[Column] = [None]
+        if _container_of(X) != "texts":
             columns = [_of_values(values) for values in columns_of(X)]
         targets = [] if y is None else [_of_values(v) for v in columns_of(y)]
         return cls(columns, targets)
@@ -140,7 +289,7 @@ class Domain:
 
         Parameters
         ----------
-        X : ndarray, sparse matrix or data frame
+        X : ndarray or data frame
             Records as a :class:`RecordPool` has them, which are not changed.
 
         y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
@@ -158,15 +307,14 @@ class Domain:
         Raises
         ------
         ValueError
-            If there are more or fewer targets than the domain has.
+            If there are more or fewer targets than the domain has, or `X` is a sparse
+            matrix.
         """
-        container = container_of(X)
+        container = _container_of(X)
         if isinstance(X, Parted):
             X = X.mapped(lambda records: self.clip(records)[0])
         elif container == "frame":
-            X = clip_frame(X, self.columns)
-        elif container == "sparse":
-            X = _clip_sparse(X, self.columns)
+            X = _clip_frame(X, self.columns)
         elif container == "array":
             X = clip_array(X, self.columns)
         if y is not None and self.targets:
@@ -178,6 +326,16 @@ class Domain:
                 )
             y = clip_array(y, self.targets)
         return X, y
+
+
+def _container_of(X: Records) -> str:
+    container = container_of(X)
+    if container == "sparse":
+        raise ValueError(
+            "A sparse matrix has no domain to be clipped to: give clip=False, or a "
+            "dense array."
+        )
+    return container
 
 
 def _box(columns: Sequence[Column]) -> NDArray[np.float64] | None:
@@ -194,48 +352,19 @@ def _of_values(values: NDArray[Any]) -> Column:
     if not kinds:
         return None
     missing = bool(holes.any())
-    if values.dtype.kind in "mMiuf":
+    if values.dtype.kind in "iuf":
         return Interval(present.min(), present.max(), missing)
     if kinds == {NUMBER}:
         numbers = present.astype(np.float64)
         return Interval(numbers.min(), numbers.max(), missing)
     if not kinds <= {NUMBER, BOOLEAN, TEXT}:
         return None
-    counts: dict[Any, int] = {}
-    for value in present.tolist():
-        counts[value] = counts.get(value, 0) + 1
+    counts = Counter(present.tolist())
     known = sorted(counts, key=lambda value: (-counts[value], str(value)))
     return Categories((*known, *([None] if missing else [])), known[0])
 
 
-def _of_sparse(X: Any) -> list[Column]:
-    columns = X.tocsc()
-    found: list[Column] = []
-    for start, stop in zip(columns.indptr[:-1], columns.indptr[1:], strict=True):
-        values = np.append(columns.data[start:stop], 0.0)
-        missing = bool(np.isnan(values).any())
-        found.append(Interval(np.nanmin(values), np.nanmax(values), missing))
-    return found
-
-
-def _clip_sparse(X: Any, columns: Sequence[Column]) -> Any:
-    """Return a sparse matrix, in which zeros stay zeros."""
-    ends = [None if column is None else column.ends for column in columns]
-    low, high = np.array([(-np.inf, np.inf) if e is None else e for e in ends]).T
-    if (low > 0).any() or (high < 0).any():
-        raise ValueError(
-            "The domain of a sparse matrix must have 0 in the range of each column, "
-            "because it would not stay sparse otherwise."
-        )
-    missing = np.array([column is None or column.missing for column in columns])
-    clipped = X.copy()
-    places = X.indices
-    clipped.data = np.clip(X.data, low[places], high[places])
-    clipped.data[np.isnan(X.data) & ~missing[places]] = 0.0
-    return clipped
-
-
-def clip_frame(frame: Any, columns: Sequence[Column]) -> Any:
+def _clip_frame(frame: Any, columns: Sequence[Column]) -> Any:
     """Return a frame of pandas or polars whose columns are moved."""
     if not hasattr(frame, "iloc"):
         pairs = zip(frame.get_columns(), columns, strict=True)
@@ -252,11 +381,6 @@ def _clip_pandas(series: Any, column: Column) -> Any:
         return series
     dtype = series.dtype
     values = next(columns_of(series.to_frame()))
-    if isinstance(column, Interval) and dtype.kind in "mM":
-        moved = clip_array(values, [column])
-        made = type(series)(moved, index=series.index)
-        zone = getattr(dtype, "tz", None)
-        return (made if zone is None else made.dt.tz_localize("UTC")).astype(dtype)
     if isinstance(column, Interval) and dtype.kind in "iuf":
         ends = _ends_in(getattr(dtype, "numpy_dtype", dtype), column)
         if ends is None:
@@ -264,9 +388,6 @@ def _clip_pandas(series: Any, column: Column) -> Any:
             return type(series)(moved, index=series.index)
         low, high, fill = ends
         return (series if column.missing else series.fillna(fill)).clip(low, high)
-    if isinstance(column, Interval) and dtype.kind == "b":
-        numbers = np.where(holes_in(values), np.nan, values).astype(np.float64)
-        return type(series)(clip_array(numbers, [column]), index=series.index)
     categorical = hasattr(series, "cat")
     moved = series.astype(object) if categorical else series
     # With a row more that is always moved: else the type would tell if another was.
@@ -285,11 +406,6 @@ def _clip_polars(series: Any, column: Column) -> Any:
         return series
     dtype, name, make = series.dtype, series.name, type(series)
     values = next(columns_of(series.to_frame()))
-    if isinstance(column, Interval) and dtype.is_temporal():
-        made = make(name, clip_array(values, [column]))
-        if getattr(dtype, "time_zone", None) is not None:
-            made = made.dt.replace_time_zone("UTC")
-        return made.cast(dtype)
     if isinstance(column, Interval) and dtype.is_numeric():
         plain = None if dtype.is_decimal() else np.dtype(str(dtype).lower())
         ends = None if plain is None else _ends_in(plain, column)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -12,23 +13,28 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import check_positive, check_probability, warn_if_seeded
+from skparisk.core.checks import (
+    check_positive,
+    check_probability,
+    warn_if_seeded,
+)
+from skparisk.core.claim import Assumption
 from skparisk.core.exact import noise_source
 from skparisk.core.release import as_seeded, hide_values
 from skparisk.core.sealed import PublicForm, Records, take_rows
 from skparisk.ledger import spend, suspend_open
-from skparisk.reference._base import Held, RecordSource, Reference
+from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._domain import Domain
-from skparisk.reference._learned_records import Law, LearnedRecords, LearnedSplit
 from skparisk.reference._learning import Learning
 from skparisk.reference._records import (
     Schema,
     as_records,
     as_targets,
     columns_of,
+    concatenate,
     n_rows,
 )
-from skparisk.reference._schema import SchemaReference
+from skparisk.reference._schema import ROWS_OF_WHOLE, SchemaReference
 from skparisk.reference._secret import draw_ordered
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._synthesis import (
@@ -36,12 +42,166 @@ from skparisk.reference._synthesis import (
     HistogramCopula,
     count_bins,
     learn_copula,
+    tells_something,
 )
+
+Law = Callable[[int, np.random.Generator], tuple[Records, Any]]
+_Targets = NDArray[Any] | None
+
+
+class LearnedRecords(SchemaReference):
+    """Records of a law that was learned with differential privacy, so it is public.
+
+    Made by :meth:`LearnedReference.learn`.
+    """
+
+    _law: Law
+    _learning: Learning
+    _n_others: int
+
+    @classmethod
+    def _of(
+        cls, schema: SchemaReference, law: Law, learning: Learning, n_others: int
+    ) -> Self:
+        made = object.__new__(cls)
+        vars(made).update(vars(schema))
+        made._law, made._learning, made._n_others = law, learning, n_others
+        return made
+
+    @property
+    def description(self) -> str:
+        return (
+            "drawn from a law that was learned by histograms and a copula, with noise, "
+            f"from {self._learning.n_records} other records; private records are "
+            "clipped to a declared schema"
+        )
+
+    @property
+    def learning(self) -> Learning:
+        return self._learning
+
+    @property
+    def made_up(self) -> bool:
+        return False  # but learned from people
+
+    @property
+    def usual_n_records(self) -> int:
+        return self._n_others
+
+    @property
+    def whole(self) -> RecordPool:
+        """Records of the law, after some in which each declared category is."""
+        rng = np.random.default_rng(0)
+        (X, y), (more, targets) = self._listing(rng=rng), self._law(ROWS_OF_WHOLE, rng)
+        if y is not None:
+            y = np.concatenate([y, targets])
+        return RecordPool(concatenate([X, more]), y)
+
+    def _draw(
+        self, n_records: int, rng: np.random.Generator, *, with_all: bool = False
+    ) -> tuple[Records, Any]:
+        if with_all:
+            return super()._draw(n_records, rng, with_all=True)
+        return self._law(n_records, rng)
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the same law with what `encode` makes of its targets."""
+        other = super().encoded(encode)
+        other._law = partial(_draw_encoded, self._law, encode)
+        return other
+
+    def bind(
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
+    ) -> RecordSource:
+        """Return a source of pairs, whose databases have as many records."""
+        if n_own == 1:
+            raise ValueError(
+                "relation must be 'replace-one' with a LearnedReference, got "
+                "'add-remove': the number of records is public where they are split."
+            )
+        return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
+
+    def shortcomings(self, **about: Any) -> dict[Assumption, str]:
+        """Return that the law is hardly more than noise, if it is."""
+        learning = self._learning
+        n_columns = len(self._specs) + len(self._targets)
+        if tells_something(learning.n_records, learning.epsilon, n_columns):
+            return {}
+        said = (
+            f"{learning.n_records} records and a level of {learning.epsilon:g} are too "
+            f"few to learn {n_columns} columns from: the learned law is mostly noise, "
+            "and nearly uniform in the declared ranges."
+        )
+        return {Assumption.NOISY_LAW: said}
+
+    def __repr__(self) -> str:
+        return f"LearnedRecords({self.description!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedSplit:
+    """A learned reference, and which of the records were not learned from.
+
+    Made by :meth:`LearnedReference.learn`. It has positions of records, and no record;
+    `reference` is public, by post-processing.
+    """
+
+    reference: LearnedRecords
+    _others: NDArray[np.intp]
+    _n_candidates: int
+
+    def remaining(self, X: Any, y: Any = None) -> Any:
+        """Return the records that were not learned from, in random order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_candidates, n_features)
+            All records, as they were given to `learn`.
+
+        y : array-like of shape (n_candidates,) or (n_candidates, n_targets), \
+default=None
+            Their targets.
+
+        Returns
+        -------
+        records : X or (X, y)
+
+        Raises
+        ------
+        ValueError
+            If they are not as many as were split.
+        """
+        X, y = self.reference.form.read(X, y)
+        records = hide_values(as_records, X, "X")
+        targets = None if y is None else hide_values(as_targets, y)
+        lengths = [n_rows(part) for part in (records, targets) if part is not None]
+        if set(lengths) != {self._n_candidates}:
+            raise ValueError(
+                f"X and y must be the {self._n_candidates} records that were split, in "
+                f"the same order; got {' and '.join(map(str, lengths))} records."
+            )
+        records, targets = self._remaining(records, targets)
+        return records if y is None else (records, targets)
+
+    def _remaining(self, X: Records, y: _Targets) -> tuple[Records, _Targets]:
+        return take_rows(X, self._others), take_rows(y, self._others)
+
+    def __repr__(self) -> str:
+        return f"LearnedSplit({len(self._others)} of {self._n_candidates} records)"
+
+
+def _draw_encoded(
+    law: Law,
+    encode: Callable[[NDArray[Any]], NDArray[Any]],
+    n_records: int,
+    rng: np.random.Generator,
+) -> tuple[Records, Any]:
+    X, y = law(n_records, rng)
+    return X, encode(y)
+
 
 # With it, one seed gives a split and noise that have nothing to do with the release.
 _LEARN = 0x1EA12
-
-_Targets = NDArray[Any] | None
 
 # Records that laws were learned from, for as long as these are known in this process.
 _learned_from: WeakKeyDictionary[Learning, RecordSketch] = WeakKeyDictionary()
@@ -50,12 +210,11 @@ _learned_from: WeakKeyDictionary[Learning, RecordSketch] = WeakKeyDictionary()
 class LearnedReference(Held, Reference):
     """A reference that is learned from a part of the private records, with noise.
 
-    For when there are no public records. Of the records that `fit` is given, a part is
-    drawn at random and used for nothing but to learn a law of records, with
-    differential privacy; the release is about the others, and pairs are drawn from the
-    learned law. Give it to a sampler, ``SensitivitySampler(reference=learned)``, or to
-    `fit` as `X_reference`: each fit then learns anew. For several releases from one
-    learned law, see `learn`.
+    For when there are no public records. `fit` learns a law of records from a random
+    part of its records, with differential privacy. Pairs are drawn from that law, and
+    the release is about the other records. Give it to a sampler,
+    ``SensitivitySampler(reference=learned)``, or to `fit` as `X_reference`: each fit
+    learns anew. For several releases from one learned law, see `learn`.
 
     Parameters
     ----------
@@ -64,7 +223,7 @@ class LearnedReference(Held, Reference):
 
     epsilon : float
         Privacy level of the learning, finite and above 0. The total is the larger of
-        this and that of the release: the same level for both costs nothing.
+        this and the level of the release.
 
     fraction : float, default=0.2
         Share of the records that is learned from, in (0, 1), rounded down. Public.
@@ -83,11 +242,10 @@ class LearnedReference(Held, Reference):
     the population. In all the maximum of both. The caller must ensure that each person
     has one record, and that the number of records is public.
 
-    The law has histograms of all columns and a Gaussian copula, by Laplace noise. Each
-    column has the same part of the noise, in bins whose number depends on the number of
-    records, columns and `epsilon` only, and mixes its shares with equal ones, so that
-    no bin is without records: tails are rather too heavy. Correlations have half of the
-    level if noise leaves something of them, and else none of it.
+    The law has histograms of all columns and a Gaussian copula, by Laplace noise. The
+    number of bins depends on the number of records and columns and on `epsilon` only.
+    No bin is empty, so that tails are rather too heavy. Correlations take half of the
+    level, or none if noise would hide them all.
 
     Examples
     --------
@@ -197,9 +355,8 @@ default=None
             If the records do not have the columns of the schema, or are too few.
 
         BudgetExceededError
-            If a ledger is open and refuses. It is charged for the learning here and for
-            each release when there is one, and adds these up: that is safe, and more
-            than the larger of the learning and all releases together, which holds.
+            If a ledger is open and refuses. It adds up the learning and each release,
+            on the safe side of the larger one of the two sums.
 
         Notes
         -----
@@ -254,10 +411,23 @@ default=None
         chosen, others = np.split(order, [learning.n_records])
         own = take_rows(X, chosen), take_rows(y, chosen)
         schema = self._schema if y is not None else self._schema._without_targets()
+        features, targets = schema.domain.clip(*own)
+        columns = [*columns_of(features)]
+        columns += [] if targets is None else columns_of(targets)
+        n_bins = count_bins(learning.n_records, learning.epsilon, len(columns))
+        specs = [*schema._specs, *schema._targets]
+        domain = [*schema.domain.columns, *schema.domain.targets]
+        axes = [
+            Axis.of(column, spec.classes, n_bins)
+            for column, spec in zip(domain, specs, strict=True)
+        ]
+        rng = np.random.default_rng(list(source(32)))
         with suspend_open():
-            rng = np.random.default_rng(list(source(32)))
-            law = _learn_law(schema, *own, learning, rng, state)
+            copula = learn_copula(
+                axes, columns, learning.epsilon, rng=rng, noise_random_state=state
+            )
         _learned_from[learning] = RecordSketch.of(*own, keyed=True)
+        law = partial(_draw_learned, copula, schema)
         reference = LearnedRecords._of(schema, law, learning, len(others))
         return LearnedSplit(reference, others, n_candidates)
 
@@ -279,34 +449,10 @@ def refuse_learned_from(learning: Learning | None, X: Records, y: _Targets) -> N
         )
 
 
-def _learn_law(
-    schema: SchemaReference,
-    X: Records,
-    y: _Targets,
-    learning: Learning,
-    rng: np.random.Generator,
-    state: Any,
-) -> Law:
-    """Return the law of histograms and a copula."""
-    X, y = schema.domain.clip(X, y)
-    columns = [*columns_of(X), *(() if y is None else columns_of(y))]
-    declared = [*schema.domain.columns, *schema.domain.targets]
-    n_bins = count_bins(learning.n_records, learning.epsilon, len(columns))
-    specs = [*schema._specs, *schema._targets]
-    axes = [
-        Axis.of(column, spec.classes, n_bins)
-        for column, spec in zip(declared, specs, strict=True)
-    ]
-    copula = learn_copula(
-        axes, columns, learning.epsilon, rng=rng, noise_random_state=state
-    )
-    return partial(_draw_learned, copula, schema)
-
-
 def _draw_learned(
     copula: HistogramCopula,
     schema: SchemaReference,
     n_records: int,
     rng: np.random.Generator,
-) -> Any:
+) -> tuple[Records, Any]:
     return schema._assemble(copula.sample(n_records, rng))

@@ -40,8 +40,7 @@ class CallableReference(Reference):
         ``sample(n_records, rng)`` returns ``X`` of shape (n_records,
         n_features), or a tuple ``(X, y)``: an array, a data frame, a sparse matrix
         or texts, and numbers or labels. `rng` is a `numpy.random.Generator`
-        and the only source of randomness that it may use. The records are put
-        in random order, so that it does not matter if they are sorted.
+        and the only source of randomness that it may use.
 
     description : str, default=None
         What is written on a certificate. None: the name of the function.
@@ -77,22 +76,19 @@ class CallableReference(Reference):
 
         None where it makes none of that number.
         """
-        source = _SampledSource(self.sample, 0, _N_LOOKED_AT)
-        with unseen():
-            pool = source.draw(0, 1, np.random.default_rng(_LOOKED_AT)).pool
-            return replace(RecordSketch.of(pool.X, pool.y), whole=False)
-        return None
+        sketch = self._of_a_few(RecordSketch.of)
+        return sketch and replace(sketch, whole=False)
 
     @cached_property
     def form(self) -> PublicForm | None:
-        """Container and types of a few records that it makes; None if it makes none.
+        """Container and types of a few records that it makes, for all; None if none."""
+        return self._of_a_few(PublicForm.of)
 
-        All that are drawn are read in these, as private ones are.
-        """
+    def _of_a_few(self, make: Callable[..., Any]) -> Any:
         source = _SampledSource(self.sample, 0, _N_LOOKED_AT)
         with unseen():
             pool = source.draw(0, 1, np.random.default_rng(_LOOKED_AT)).pool
-            return PublicForm.of(pool.X, pool.y)
+            return make(pool.X, pool.y)
         return None
 
     def bind(
@@ -116,8 +112,7 @@ class _SampledSource:
         form: PublicForm | None = None,
     ) -> None:
         self._sample, self._form = sample, form
-        self._n_shared = n_shared
-        self._n_drawn = n_shared + n_own
+        self._n_shared, self._n_drawn = n_shared, n_shared + n_own
 
     def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
         databases = [self._database(rng) for _ in range(size)]
@@ -171,9 +166,8 @@ class DensityReference(CallableReference):
 
     Notes
     -----
-    It must have been fitted to public records, or with a guarantee of its own. That it
-    was fitted to the private ones is found out of a `KernelDensity` alone, which holds
-    them: what others have learned of them does not show.
+    It must have been fitted to public records, or with a guarantee of its own. Only a
+    `KernelDensity`, which holds its records, shows that it was fitted to private ones.
 
     Examples
     --------

@@ -16,8 +16,8 @@ from skparisk.core.sealed import PublicForm, Records, take_rows
 class Parted:
     """A table in parts, each of which is made anew whenever its rows are looked at.
 
-    Slices of rows are what sums need; whoever asks for more gets all of them, in
-    memory. Only the part that was looked at last is kept.
+    Slices of rows are read part by part, as sums need; anything else loads all rows.
+    Only the last part is kept.
 
     Parameters
     ----------

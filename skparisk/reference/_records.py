@@ -2,7 +2,7 @@
 
 Four containers: a data frame of pandas or polars, which are never imported here; a
 sparse matrix in CSR; a one-dimensional array of texts; and any other array. All but
-`as_records` expect what it returns.
+`as_records` expect its result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from skparisk.core.sealed import (
     unmasked,
     values_of,
 )
-from skparisk.reference._mapped import MappedNumbers
 from skparisk.reference._parted import Parted
 
 
@@ -72,7 +71,8 @@ def as_records(X: Any, name: str = "X") -> Records:
         return _as_floats(array, name)
     kinds = kinds_in(array.ravel(), name)
     if kinds <= {NUMBER, BOOLEAN}:
-        return _as_floats(_without_missing(array), name)
+        holes = np.fromiter(map(is_missing, array.ravel()), bool, array.size)
+        return _as_floats(np.where(holes.reshape(array.shape), np.nan, array), name)
     if array.ndim == 2:
         return array
     if kinds != {TEXT}:
@@ -110,12 +110,7 @@ def _plain_frame(frame: Any) -> Any:
 
 
 def as_numbers(records: Records, name: str, *, allow_nan: bool = False) -> Any:
-    """Return records as an array of finite numbers; NaN is left if it is allowed.
-
-    Numbers in a file stay there.
-    """
-    if isinstance(records, MappedNumbers) and (allow_nan or not records.has_nan):
-        return records
+    """Return records as an array of finite numbers; NaN is left if it is allowed."""
     if not is_numbers(records):  # so that no value is shown that is none
         schema = Schema.of(records)
         for place, kind in enumerate(schema.kinds):
@@ -179,9 +174,9 @@ def frame_like(frame: Any, array: NDArray[Any]) -> Any:
 
 
 def is_numbers(records: Records) -> bool:
-    """Tell if records are an array of floats, or these in a file or in parts."""
+    """Tell if records are an array of floats, or these in parts."""
     return (
-        isinstance(records, np.ndarray | MappedNumbers | Parted)
+        isinstance(records, np.ndarray | Parted)
         and records.dtype == np.float64
         and records.ndim == 2
     )
@@ -233,30 +228,18 @@ class Schema:
 
     @classmethod
     def of(cls, records: Records, names: Sequence[str] | None = None) -> Self:
-        """Return the schema of records.
-
-        Parameters
-        ----------
-        records : ndarray, sparse matrix or data frame
-            Records as a :class:`RecordPool` has them.
-
-        names : sequence of str, default=None
-            Names of the columns, where the records themselves have none.
-        """
+        """Return the schema of records; `names` for those that have none."""
         container = container_of(records)
         known = column_names(records) if names is None else tuple(names)
         if container == "sparse" or is_numbers(records):
             return cls(container, known, (NUMBER,) * records.shape[1])
-        return cls(container, known, tuple(map(_kind, columns_of(records))))
+        columns = columns_of(records)
+        kinds = tuple(_say(kinds_in(column, "the table")) for column in columns)
+        return cls(container, known, kinds)
 
     @classmethod
     def of_width(cls, n_columns: int) -> Self:
-        """Return a schema of which nothing is known but the number of columns.
-
-        Parameters
-        ----------
-        n_columns : int
-        """
+        """Return a schema of which nothing is known but the number of columns."""
         return cls(None, None, (MISSING,) * n_columns)
 
     @property
@@ -271,23 +254,10 @@ class Schema:
     def check_same(
         self, other: Schema, what: str = "X", own: str = "The reference"
     ) -> None:
-        """Compare this schema, of a reference, with that of records `X`.
+        """Raise IncompatibleError if container, names or number of columns differ.
 
-        Names are compared where both have some. What columns hold is not: private
-        values are read in the types of the reference, each by itself.
-
-        Parameters
-        ----------
-        other : Schema
-            That of `X`.
-
-        what, own : str
-            What an error calls the others, and these.
-
-        Raises
-        ------
-        IncompatibleError
-            If they differ.
+        Names are compared where both have some. Kinds are not: private values are read
+        in the types of the reference. `what` and `own` are the names of both in errors.
         """
         if len({self.container, other.container} - {None}) == 2:
             raise IncompatibleError(
@@ -303,11 +273,6 @@ class Schema:
             )
 
 
-def _kind(column: NDArray[Any]) -> str:
-    """Return what a column holds, in a word."""
-    return _say(kinds_in(column, "the table"))
-
-
 def _say(kinds: set[str]) -> str:
     return " and ".join(sorted(kinds)) or MISSING
 
@@ -317,7 +282,8 @@ def kinds_in(values: NDArray[Any], where: str) -> set[str]:
     if values.dtype == object:
         types = {*map(type, values)}
         floats = {kind for kind in types if issubclass(kind, float)}
-        if floats and all(map(is_missing, _floats_among(values))):
+        numbers = (value for value in values if isinstance(value, float))
+        if floats and all(map(is_missing, numbers)):
             types -= floats
     else:
         empty = (values[:1] != values[:1]).any() and (values != values).all()
@@ -347,10 +313,6 @@ def _has_float(number: Any) -> bool:
         return math.isfinite(float(number)) or number != number
     except (OverflowError, ValueError):
         return False
-
-
-def _floats_among(values: NDArray[Any]) -> Iterator[float]:
-    return (value for value in values if isinstance(value, float))
 
 
 def _column(names: Sequence[str] | None, place: int) -> str:
@@ -388,9 +350,3 @@ def _as_csr(X: Any, name: str) -> Any:
         records = records.copy()
         records.sum_duplicates()
     return records
-
-
-def _without_missing(array: NDArray[Any]) -> NDArray[Any]:
-    """Return objects in which NaN stands for what is missing."""
-    holes = np.fromiter(map(is_missing, array.ravel()), bool, array.size)
-    return np.where(holes.reshape(array.shape), np.nan, array)

@@ -174,13 +174,11 @@ def listed(drawn: NDArray[Any]) -> Rows:
     return lines[0][None] if len(lines) == 1 else np.stack(lines)
 
 
-def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
+def _step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
     """Turn numbers of other rows than those of each line of `own` into rows, in place.
 
-    There are `n_rows` rows in all.
-
-    They are drawn from as many numbers as there are other rows, and step over those of
-    `own`: rows that are uniform on the others, without a second draw.
+    Of `n_rows` rows in all: numbers that are uniform become rows that are uniform on
+    the others, without a second draw.
     """
     if own.shape[1] > _FEW:  # one look at a list of all others is less work
         every, step = np.arange(n_rows, dtype=rows.dtype), max(1, _LISTED // n_rows)
@@ -207,7 +205,10 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
         while len(right) < size:  # of as many lines as it mostly takes, and a few
             left = (size - len(right)) * math.exp(n * n / (2 * n_rows))
             drawn = draw_rows(n_rows, (int(left + 3 * math.sqrt(left)), n), rng)
-            right = np.concatenate([right, drawn[~_repeat(drawn)]])
+            # Two are compared at once: to sort them takes longer than to draw.
+            ordered = drawn if n == 2 else np.sort(drawn, axis=1)
+            distinct = (ordered[:, 1:] != ordered[:, :-1]).all(axis=1)
+            right = np.concatenate([right, drawn[distinct]])
         return right[:size]
     rows = np.empty((size, n), dtype=_number(n_rows))
     for column in range(n):
@@ -216,14 +217,6 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
             drawn += drawn >= taken
         rows[:, column] = drawn
     return rows
-
-
-def _repeat(rows: Rows) -> NDArray[np.bool_]:
-    """Tell in which lines a row is twice."""
-    if rows.shape[1] == 2:  # as nearly always: to sort them takes longer than to draw
-        return np.asarray(rows[:, 0] == rows[:, 1])
-    ordered = np.sort(rows, axis=1)
-    return np.asarray((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
 
 
 def draw_subsets(
@@ -242,12 +235,12 @@ def draw_subsets(
     rows = np.empty((size, length), dtype=_number(n_rows))
     if n_rows > _MOST_PLACES:
         for line in rows:
-            line[:] = _draw_sorted(n_rows - n_own, length, rng)
-        return step_over(rows, own, n_rows)
+            line[:] = rng.choice(n_rows - n_own, length, replace=False, shuffle=False)
+        return _step_over(rows, own, n_rows)
     step = max(1, _PLACES // n_rows)
     for start in range(0, size, step):
         _fill_by_redrawing(rows[start : start + step], n_rows - n_own, rng)
-    return step_over(rows, own, n_rows)
+    return _step_over(rows, own, n_rows)
 
 
 def _choose_by_coins(
@@ -287,15 +280,6 @@ def _choose_by_coins(
         state[drawn[mended]] ^= 1
         surplus -= np.sign(surplus) * np.bincount(lines[mended], minlength=size)
     return (state == 1).reshape(size, n_rows)
-
-
-def _draw_sorted(n_rows: int, length: int, rng: np.random.Generator) -> Rows:
-    """Return rows without replacement: what is drawn, and more for what is twice."""
-    rows = np.unique(draw_rows(n_rows, (length,), rng))
-    while len(rows) < length:
-        more = draw_rows(n_rows, (length - len(rows),), rng)
-        rows = np.unique(np.concatenate([rows, more]))
-    return rows
 
 
 def _fill_by_redrawing(rows: Rows, n_rows: int, rng: np.random.Generator) -> None:

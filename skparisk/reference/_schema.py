@@ -1,134 +1,268 @@
-"""Records that are declared: a data dictionary in place of public data.
-
-Nearly half of it is docstrings: how a data dictionary is written.
-"""
+"""Records that are declared: a data dictionary in place of public data."""
 
 from __future__ import annotations
 
 import copy
-import dataclasses
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import check_at_least, check_choice
-from skparisk.core.sealed import MISSING, PublicForm, Records, is_frame
+from skparisk.core.checks import check_at_least, check_choice, check_share, is_number
+from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
-from skparisk.reference._columns import Column
-from skparisk.reference._domain import Domain
+from skparisk.reference._domain import Categories, Column, Domain, Interval
 from skparisk.reference._records import (
     Schema,
     as_records,
     as_targets,
-    column_names,
-    n_rows,
 )
-from skparisk.reference._samplings import Split
-from skparisk.reference._sketch import RecordSketch
-from skparisk.reference._specs import Spec
-from skparisk.reference._table import TableReference
+from skparisk.reference._table import Split
 
-_TOP = ("columns", "target", "container")
+_ALLOWED = (
+    "a tuple (low, high), a range of whole numbers, a list of categories, a mapping of "
+    "categories to weights, a frozen distribution of scipy.stats with finite ends, or "
+    "a callable (n_records, rng) -> values"
+)
 
 
-def columns_of_frame(
-    frame: Any, declared: Mapping[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """Return what each column of a frame holds, by its type or as declared."""
-    names = column_names(frame) if is_frame(frame) else None
-    if names is None:
-        raise ValueError(
-            "frame must be a data frame of pandas or polars whose columns have texts "
-            f"as names, got an object of type {type(frame).__name__}."
-        )
-    lacking = [name for name in declared if name not in names]
-    if lacking:
-        raise ValueError(
-            f"columns must be columns of the frame, {list(names)}; got {lacking[0]!r}."
-        )
-    found: dict[str, Any] = {}
-    for name in names:
-        dtype = frame[name].dtype
-        values = _values_of_type(dtype)
-        if name in declared:
-            found[name] = declared[name]
-        elif values is None:
+_Drawn: TypeAlias = tuple[Records, NDArray[Any] | None]
+
+# More whole numbers are a range, and no classes.
+_MOST_LISTED = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """One column that is declared."""
+
+    # ``(n_records, rng) -> values``, independent and alike.
+    draw: Callable[[int, np.random.Generator], NDArray[Any]]
+    # What is not None holds all that is drawn.
+    domain: Column
+    # All values, where these are few enough to be listed.
+    classes: NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, declared: Any, name: str) -> Self:
+        """Return what was declared of the column `name`, checked."""
+        if isinstance(declared, cls):  # by a file
+            return declared
+        try:
+            return cls._of(declared)
+        except ValueError as error:
+            raise ValueError(f"{name} of the schema: {error}") from error
+
+    @classmethod
+    def _of(cls, declared: Any) -> Self:
+        if isinstance(declared, range):
+            if not declared:
+                raise ValueError(f"a range must not be empty, got {declared!r}.")
+            # Not the least of all: there may be very many.
+            low, high = sorted((declared[0], declared[-1]))
+            domain = Interval(low, high)
+            few = len(declared) <= _MOST_LISTED
+            classes = np.asarray(declared) if few else None
+            return cls(partial(_whole, declared), domain, classes)
+        if isinstance(declared, tuple) and len(declared) == 2:
+            domain = Interval(*declared)
+            return cls(partial(_uniform, domain.low, domain.high), domain)
+        if isinstance(declared, Mapping):
+            return cls.weighted(list(declared), list(declared.values()))
+        if isinstance(declared, list | np.ndarray):
+            return cls.weighted(list(declared), [1.0] * len(declared))
+        if callable(getattr(declared, "rvs", None)):
+            return cls._distributed(declared)
+        if callable(declared) and not isinstance(declared, type):
+            return cls(partial(_called, declared), None)
+        raise ValueError(f"it must be {_ALLOWED}; got {declared!r}.")
+
+    @classmethod
+    def weighted(cls, values: Sequence[Any], weights: Sequence[Any]) -> Self:
+        """Return categories, each with its share of the weights."""
+        domain = Categories(tuple(values))
+        shares = _shares(weights)
+        known = array_of(domain.values)
+        classes = array_of(domain.present)
+        return cls(partial(_chosen, known, shares), domain, classes)
+
+    @classmethod
+    def histogram(cls, edges: Sequence[float], weights: Sequence[Any]) -> Self:
+        """Return numbers that are uniform between neighboring edges."""
+        ends = np.array(edges, dtype=np.float64)
+        draw = partial(_binned, ends, _shares(weights))
+        return cls(draw, Interval(ends[0], ends[-1]))
+
+    @classmethod
+    def _distributed(cls, distribution: Any) -> Self:
+        low, high = map(float, distribution.support())
+        if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
-                f"columns must say what {name!r} holds, because its type, {dtype}, "
-                "does not: give its range, such as {" + f"{name!r}: (0, 100)" + "}."
+                "a distribution must have finite ends, because records are clipped to "
+                f"them; got ends ({low}, {high}). Truncate it, or give a callable, to "
+                "which nothing is clipped."
             )
-        else:
-            spec = Spec.of(values, f"The column {name!r}")
-            found[name] = dataclasses.replace(spec, dtype=dtype)
-    return found, type(frame).__module__.partition(".")[0]
+        return cls(partial(_drawn, distribution, low, high), Interval(low, high))
+
+    def with_missing(self, share: Any, name: str) -> Self:
+        """Return the column with a share of values that are missing."""
+        check_share(share, f"missing[{name!r}]")
+        if isinstance(self.domain, Categories) and self.domain.missing:
+            raise ValueError(
+                f"missing[{name!r}] must not be given, because None is one of the "
+                "declared categories."
+            )
+        domain = self.domain
+        if isinstance(domain, Interval):
+            domain = replace(domain, missing=True)
+        elif isinstance(domain, Categories):
+            domain = Categories((*domain.values, None), domain.default)
+        draw = partial(_with_holes, self.draw, float(share))
+        return replace(self, draw=draw, domain=domain, classes=None)
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the column with what `encode` makes of its values."""
+        return replace(
+            self,
+            draw=partial(_encoded, self.draw, encode),
+            classes=None if self.classes is None else encode(self.classes),
+        )
 
 
-def _values_of_type(dtype: Any) -> list[Any] | None:
-    """Return the values that a boolean or categorical type allows."""
-    if str(dtype).lower() in ("bool", "boolean"):
-        return [False, True]
-    categories = getattr(dtype, "categories", None)
-    return None if categories is None else list(categories)
+def _whole(numbers: range, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    places = rng.integers(len(numbers), size=n)
+    return numbers.start + numbers.step * places
 
 
-def put_in(
-    container: str,
-    names: Sequence[str] | None,
-    columns: Sequence[NDArray[Any]],
-    dtypes: Sequence[Any],
-) -> Any:
-    """Return columns in a container: an array, or a frame of a package that is named.
-
-    The package is imported here, as it is only needed for this.
-    """
-    if container == "array" or names is None:
-        numbers = all(values.dtype.kind in "biuf" for values in columns)
-        dtype = np.float64 if numbers else object
-        return np.column_stack([values.astype(dtype) for values in columns])
-    package = import_module(container)
-    made = {
-        name: package.Series(name=name, dtype=dtype, **_data(container, values))
-        for name, values, dtype in zip(names, columns, dtypes, strict=True)
-    }
-    return package.DataFrame(made)
+def _chosen(
+    values: NDArray[Any],
+    shares: NDArray[np.float64],
+    n: int,
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    return rng.choice(values, n, p=shares)
 
 
-def _data(container: str, values: NDArray[Any]) -> dict[str, Any]:
-    """Return values as a series of the package is given them."""
-    if container == "pandas":
-        return {"data": values}
-    return {"values": values.tolist(), "nan_to_null": False}
+def _uniform(
+    low: Any, high: Any, n: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    shares = rng.random(n)
+    # Not low + share * (high - low), which may overflow or be rounded beyond an end.
+    return np.clip((1 - shares) * low + shares * high, low, high)
 
 
-def read_layout(document: Mapping[str, Any]) -> dict[str, Any]:
+def _binned(
+    ends: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    n: int,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    places = rng.choice(len(shares), n, p=shares)
+    return _uniform(ends[places], ends[places + 1], n, rng)
+
+
+def _drawn(
+    distribution: Any, low: float, high: float, n: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    drawn = np.asarray(distribution.rvs(size=n, random_state=rng), dtype=np.float64)
+    return drawn.clip(low, high)
+
+
+def _with_holes(
+    draw: Callable[..., NDArray[Any]], share: float, n: int, rng: np.random.Generator
+) -> NDArray[Any]:
+    values = draw(n, rng)
+    numbers = values.dtype.kind in "iuf"
+    values = values.astype(np.float64 if numbers else object)
+    values[rng.random(n) < share] = np.nan if numbers else None
+    return values
+
+
+def _encoded(
+    draw: Callable[..., NDArray[Any]],
+    encode: Callable[[NDArray[Any]], NDArray[Any]],
+    n: int,
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    return encode(draw(n, rng))
+
+
+def _called(
+    function: Callable[..., Any], n: int, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Return values of a callable, in random order: it may have sorted them."""
+    values = np.asarray(function(n, rng))
+    if values.shape != (n,):
+        raise ValueError(
+            f"A column of the schema was asked for {n} values and returned an array of "
+            f"shape {values.shape}."
+        )
+    return rng.permutation(
+        values.astype(object) if values.dtype.kind in "US" else values
+    )
+
+
+def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
+    numbers = all(map(is_number, weights))
+    values = np.array(weights if numbers else [math.nan], dtype=np.float64)
+    good = np.isfinite(values).all() and (values >= 0).all() and values.any()
+    total = values.sum()
+    if not good or not math.isfinite(total):
+        raise ValueError(
+            "weights must be finite numbers >= 0, not all 0, one for each category; "
+            f"got {list(weights)!r}."
+        )
+    return values / total
+
+
+def array_of(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as an array of numbers or booleans, or else of objects."""
+    for kinds in ((bool, np.bool_), (Real,)):
+        if all(isinstance(value, kinds) for value in values):
+            return np.array(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+# What a file may say of a column, and the keys that may be beside it.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "range": (),
+    "whole": (),
+    "categories": ("weights",),
+    "edges": ("weights",),
+}
+
+
+def _read_layout(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a schema that a document of TOML declares."""
-    _check_keys(document, _TOP, "the schema")
+    _check_keys(document, ("columns", "target", "container"), "the schema")
     columns = document.get("columns", {})
     if not isinstance(columns, Mapping):
         raise ValueError("columns must be tables [columns.NAME] in the schema.")
-    arguments = {name: document[name] for name in document if name != "columns"}
-    missing = {
-        name: column["missing"]
-        for name, column in columns.items()
-        if isinstance(column, Mapping) and "missing" in column
-    }
-    arguments["columns"] = {
+    read = {
         name: _read_column(column, f"the column {name!r}", "missing")
         for name, column in columns.items()
     }
-    arguments["missing"] = missing
+    missing = {
+        name: column["missing"]
+        for name, column in columns.items()
+        if "missing" in column
+    }
     target = document.get("target")
     if isinstance(target, list):
-        arguments["target"] = tuple(target)
+        target = tuple(target)
     elif isinstance(target, Mapping):
-        arguments["target"] = _read_column(target, "the target")
-    return arguments
+        target = _read_column(target, "the target")
+    return {**document, "columns": read, "missing": missing, "target": target}
 
 
 def _read_column(column: Any, where: str, *optional: str) -> Any:
@@ -140,16 +274,14 @@ def _read_column(column: Any, where: str, *optional: str) -> Any:
         raise ValueError(
             f"{where} must have one of {', '.join(_KINDS)}; got {list(column)}."
         )
-    read, more = _KINDS[found[0]]
-    _check_keys(column, (found[0], *more, *optional), where)
-    values = column[found[0]]
-    if not isinstance(values, list):
-        raise ValueError(f"{found[0]} of {where} must be a list, got {values!r}.")
-    weights = column.get("weights")
+    kind = found[0]
+    _check_keys(column, (kind, *_KINDS[kind], *optional), where)
+    if not isinstance(column[kind], list):
+        raise ValueError(f"{kind} of {where} must be a list, got {column[kind]!r}.")
     try:
-        return read(values) if weights is None else read(values, weights)
+        return _read_values(kind, column[kind], column.get("weights"))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{found[0]} of {where} is wrong: {error}") from error
+        raise ValueError(f"{kind} of {where} is wrong: {error}") from error
 
 
 def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -161,42 +293,36 @@ def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) ->
         )
 
 
-def _read_whole(ends: list[Any]) -> range:
-    low, high = ends
-    return range(low, high + 1)
-
-
-def _read_range(ends: list[Any]) -> tuple[Any, Any]:
-    low, high = ends
-    return low, high
-
-
-def _read_categories(values: list[Any], weights: Any = None) -> Any:
-    if weights is None:
+def _read_values(kind: str, values: list[Any], weights: Any) -> Any:
+    """Return what the class takes for a column of a kind."""
+    if kind in ("range", "whole"):
+        low, high = values
+        return (low, high) if kind == "range" else range(low, high + 1)
+    if kind == "categories" and weights is None:
         return values
-    if not isinstance(weights, list) or len(weights) != len(values):
+    n_weights = len(values) - (kind == "edges")
+    if not isinstance(weights, list) or len(weights) != n_weights:
         raise ValueError(
-            f"weights must be a list of {len(values)} numbers, got {weights!r}"
+            f"weights must be a list of {n_weights} numbers, got {weights!r}"
         )
-    return Spec.weighted(values, weights)
+    if kind == "categories":
+        return Spec.weighted(values, weights)
+    if not (np.diff(np.asarray(values, dtype=np.float64)) > 0).all():
+        raise ValueError(f"edges must increase, got {values!r}")
+    return Spec.histogram(values, weights)
 
 
-def _read_histogram(edges: list[Any], weights: Any = None) -> Spec:
-    known = isinstance(weights, list) and len(weights) == len(edges) - 1
-    if not known or not (np.diff(np.asarray(edges, dtype=np.float64)) > 0).all():
-        raise ValueError(
-            "edges must increase, with a weight for each interval between them; got "
-            f"{edges!r} and weights {weights!r}"
-        )
-    return Spec.histogram(edges, weights)
-
-
-_KINDS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "range": (_read_range, ()),
-    "whole": (_read_whole, ()),
-    "categories": (_read_categories, ("weights",)),
-    "edges": (_read_histogram, ("weights",)),
-}
+def _put_in(
+    container: str, names: Sequence[str] | None, columns: Sequence[NDArray[Any]]
+) -> Any:
+    """Return columns in an array, or in a data frame of pandas or polars."""
+    if container == "array" or names is None:
+        numbers = all(values.dtype.kind in "biuf" for values in columns)
+        dtype = np.float64 if numbers else object
+        return np.column_stack([values.astype(dtype) for values in columns])
+    listed = columns if container == "pandas" else [v.tolist() for v in columns]
+    # Imported here, as it is only needed for this.
+    return import_module(container).DataFrame(dict(zip(names, listed, strict=True)))
 
 
 _CONTAINERS = ("pandas", "polars", "array")
@@ -205,17 +331,16 @@ _CONTAINERS = ("pandas", "polars", "array")
 _POOL_PER_RECORD = 16
 _MOST_POOL = 2**16
 # Rows that structure, such as categories and quantiles, is learned from.
-_ROWS_OF_WHOLE = 2048
+ROWS_OF_WHOLE = 2048
 
 
 class SchemaReference(Held, Reference):
     """Records drawn from declared columns, to which private records are clipped.
 
-    For when there are no public records, but a data dictionary: what each column may
-    hold is public, and nothing else is known. Columns are independent of each other.
-    Before private records are answered, their values are moved into the declared
-    ranges, and what is no declared category becomes the first one: silently, as a word
-    about it would be a release.
+    For when there are no public records, but a data dictionary: only what each column
+    may hold is public. Columns are independent of each other. Private values are moved
+    into the declared ranges, and unknown categories become the first one: silently, as
+    a word about it would be a release.
 
     Parameters
     ----------
@@ -238,27 +363,13 @@ class SchemaReference(Held, Reference):
 
     missing : mapping of str or int to float, default=None
         Shares of the values of a column, by name or position, that are missing, in
-        [0, 1). Elsewhere a number that is missing becomes the middle of its range; but
-        what takes only finite numbers refuses records with missing ones, and its error
-        tells that there are some. Infinite numbers are refused by all.
+        [0, 1). In other columns the middle of the range stands for a missing number;
+        but estimators that take only finite numbers refuse records with missing ones,
+        and their error tells that there are some.
 
     container : {"pandas", "polars", "array"}, default=None
         What the records are in. None: a data frame of pandas where there are names, and
         else an array.
-
-    Attributes
-    ----------
-    domain : Domain
-        What private records are clipped to.
-
-    schema : Schema
-        Names and kinds of the columns of the features.
-
-    declared : dict of str to Interval, Categories or None
-        What each column that has a name may hold, targets last.
-
-    description : str
-        What is written on a certificate.
 
     Raises
     ------
@@ -269,15 +380,13 @@ class SchemaReference(Held, Reference):
     Notes
     -----
     **Guarantee** (:ref:`thm-schema`). The records in which two databases differ are
-    drawn afresh for each pair, and the shared ones from simulated rows that no pair has
-    as its own: exact for two records of the declared law, whatever the query, and for
-    whole databases where differences do not depend on shared records, as for sums and
-    means. Real people are not of that law, and more pairs of them exceed the level than
-    the risk says: five times as many, for logistic regression. So the guarantee does
-    not stand (:attr:`~skparisk.Certificate.private` is False) before
-    :func:`~skparisk.audit_reference` supports it with real records, and fits warn. It
-    declares columns for a :class:`~skparisk.LearnedReference` as well, of which that is
-    not said.
+    drawn afresh for each pair, the shared ones from other simulated rows. The risk is
+    exact for two records of the declared law, and for whole databases if differences do
+    not depend on shared records, as for sums and means. Real people are not of that
+    law: of logistic regression, five times as many pairs exceed the level. So the
+    guarantee does not stand (:attr:`~skparisk.Certificate.private` is False), and fits
+    warn, before :func:`~skparisk.audit_reference` supports it with real records. For a
+    :class:`~skparisk.LearnedReference` the schema only declares columns.
 
     Examples
     --------
@@ -308,7 +417,7 @@ class SchemaReference(Held, Reference):
         pairs: dict[Any, Any] = dict(columns if named else enumerate(columns))
         if named and not all(isinstance(name, str) for name in pairs):
             raise ValueError(f"columns must have texts as names, got {list(pairs)!r}.")
-        shares = dict(missing or {})
+        shares = missing or {}
         unknown = [name for name in shares if name not in pairs]
         if unknown:
             raise ValueError(
@@ -343,41 +452,6 @@ class SchemaReference(Held, Reference):
         return True
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        columns: Mapping[str, Any] | None = None,
-        *,
-        target: Any = None,
-        missing: Mapping[str, float] | None = None,
-    ) -> Self:
-        """Return a schema with the columns of a data frame.
-
-        Names, order, and the categories of boolean and categorical columns are taken
-        from the types of the frame, and are thereby public: make sure that they are
-        declared there, and not read off private records. No value is looked at.
-
-        Parameters
-        ----------
-        frame : data frame of pandas or polars
-            It may be empty.
-
-        columns : mapping of str to column, default=None
-            What the other columns hold.
-
-        target, missing
-            As of the class.
-
-        Raises
-        ------
-        ValueError
-            If a column of the frame is neither declared nor boolean or categorical, or
-            the frame lacks a column that is declared.
-        """
-        declared, package = columns_of_frame(frame, columns or {})
-        return cls(declared, target=target, missing=missing, container=package)
-
-    @classmethod
     def from_toml(cls, path: Any) -> Self:
         """Return a schema that is written in a file.
 
@@ -406,48 +480,7 @@ class SchemaReference(Held, Reference):
         >>> SchemaReference.from_toml(path)
         SchemaReference(1 column)
         """
-        return cls(**read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
-
-    def with_records(
-        self, X: Any, *, sampling: str = "leave-out", random_state: int = 0
-    ) -> TableReference:
-        """Return public records, with targets that are drawn from this schema.
-
-        For when features are public, and targets are not. Public and private records
-        are clipped to the schema, targets included.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Public records, with the columns of the schema.
-
-        sampling : str, default="leave-out"
-            As of :class:`~skparisk.TableReference`.
-
-        random_state : int, default=0
-            Seeds the targets, which are public.
-
-        Raises
-        ------
-        ValueError
-            If the schema has no target.
-
-        IncompatibleError
-            If `X` has other columns.
-        """
-        if not self._targets:
-            raise ValueError("target must be declared for public records without them.")
-        records = as_records(X, "X")
-        self.check_schema(Schema.of(records))
-        seed = check_at_least(random_state, "random_state", 0)
-        y = self._draw_targets(n_rows(records), np.random.default_rng(seed))
-        table = TableReference(self.domain.clip(records)[0], y, sampling)
-        note = (
-            "; targets are drawn from a declared schema, to which private records "
-            f"are clipped{self.domain.exceptions}"
-        )
-        table._declare(self.domain, RecordSketch.of(records), note)
-        return table
+        return cls(**_read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
         """Return records that are simulated.
@@ -466,15 +499,30 @@ class SchemaReference(Held, Reference):
             With targets where these are declared. ``CallableReference(schema.sample)``
             draws all records of all databases afresh, which takes longer.
         """
-        n_records = check_at_least(n_records, "n_records", 1)
-        specs = [*self._specs, *self._targets]
-        return self._assemble([spec.draw(n_records, rng) for spec in specs])
+        X, y = self._draw(check_at_least(n_records, "n_records", 1), rng)
+        return X if y is None else (X, y)
 
-    def _assemble(self, columns: Sequence[NDArray[Any]]) -> Any:
+    def _draw(
+        self, n_records: int, rng: np.random.Generator, *, with_all: bool = False
+    ) -> _Drawn:
+        """Return records; `with_all` values that can be listed are in the first."""
+        columns = []
+        for spec in (*self._specs, *self._targets):
+            columns.append(spec.draw(n_records, rng))
+            if with_all and spec.classes is not None:
+                columns[-1][: len(spec.classes)] = spec.classes
+        return self._assemble(columns)
+
+    def _assemble(self, columns: Sequence[NDArray[Any]]) -> _Drawn:
         """Return columns of features and targets as records."""
         n_features = len(self._specs)
-        X = self._contain(columns[:n_features])
-        return (X, self._as_targets(columns[n_features:])) if self._targets else X
+        X = _put_in(self._container, self._names, columns[:n_features])
+        y = self._as_targets(columns[n_features:]) if self._targets else None
+        return as_records(X, "X of the reference"), y
+
+    def _as_targets(self, columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        y = columns[0] if self._one_target else np.column_stack(columns)
+        return as_targets(y, "y of the reference")
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same schema with what `encode` makes of its targets."""
@@ -488,8 +536,8 @@ class SchemaReference(Held, Reference):
     def _with(self, targets: list[Spec], domain: Domain) -> Self:
         other = copy.copy(self)
         vars(other).update(_targets=targets, _domain=domain)
-        vars(other).pop("schema", None)
-        vars(other).pop("form", None)
+        for name in ("schema", "form"):
+            vars(other).pop(name, None)
         return other
 
     @property
@@ -516,53 +564,33 @@ class SchemaReference(Held, Reference):
     @cached_property
     def form(self) -> PublicForm:
         """Container and types of the records that are drawn."""
-        X, y = self._records(self._n_values, np.random.default_rng(0))
-        return PublicForm.of(X, y)
+        return PublicForm.of(*self._listing())
 
     @cached_property
     def schema(self) -> Schema:
         """Names and kinds of the columns of the features."""
-        X, _ = self._records(self._n_values, np.random.default_rng(0))
-        found = Schema.of(X, self._names)
-        # What may be one kind or another fits either.
-        kinds = tuple(MISSING if " and " in kind else kind for kind in found.kinds)
-        return Schema(found.container, found.names, kinds)
+        return Schema.of(self._listing()[0], self._names)
 
     @property
     def targets(self) -> NDArray[Any] | None:
         """All classes, or two targets; None if none are declared."""
-        if len(self._targets) == 1 and self._targets[0].classes is not None:
-            return as_targets(self._targets[0].classes)
         if not self._targets:
             return None
-        return self._draw_targets(2, np.random.default_rng(0))
+        if len(self._targets) == 1 and self._targets[0].classes is not None:
+            return as_targets(self._targets[0].classes)
+        rng = np.random.default_rng(0)
+        return self._as_targets([spec.draw(2, rng) for spec in self._targets])
 
     @property
     def whole(self) -> RecordPool:
         """Simulated records in which each declared category is."""
-        size = max(_ROWS_OF_WHOLE, self._n_values)
-        return RecordPool(*self._records(size, np.random.default_rng(0)))
+        return RecordPool(*self._listing(ROWS_OF_WHOLE))
 
-    @property
-    def _n_values(self) -> int:
-        """Rows that have room for all that is declared by name."""
+    def _listing(self, least: int = 2, rng: Any = 0) -> _Drawn:
+        """Return some records, in which each value is that can be listed."""
         known = [s.classes for s in (*self._specs, *self._targets)]
-        return max([2, *(len(values) for values in known if values is not None)])
-
-    def _records(
-        self, size: int, rng: np.random.Generator
-    ) -> tuple[Records, NDArray[Any] | None]:
-        """Return records, of which the first have each value that can be listed."""
-
-        def draw(spec: Spec) -> NDArray[Any]:
-            values = spec.draw(size, rng)
-            if spec.classes is not None:
-                values[: len(spec.classes)] = spec.classes
-            return values
-
-        X = self._contain([draw(spec) for spec in self._specs])
-        y = [draw(spec) for spec in self._targets]
-        return X, self._as_targets(y)
+        size = max([least, *(len(values) for values in known if values is not None)])
+        return self._draw(size, np.random.default_rng(rng), with_all=True)
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
@@ -572,24 +600,9 @@ class SchemaReference(Held, Reference):
         size = n_shared
         if n_pairs > 1:
             size = max(2 * n_shared, min(_POOL_PER_RECORD * n_shared, _MOST_POOL))
-        drawn = self.sample(size + n_pairs * n_own, rng)
-        pool = RecordPool(*(drawn if isinstance(drawn, tuple) else (drawn,)))
+        pool = RecordPool(*self._draw(size + n_pairs * n_own, rng))
         others, own = np.split(np.arange(pool.n_rows), [size])
         return Split(pool, n_shared, n_own, own, others, replacement=False)
-
-    def _draw_targets(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
-        return self._as_targets([spec.draw(n, rng) for spec in self._targets])
-
-    def _as_targets(self, drawn: Sequence[NDArray[Any]]) -> Any:
-        if not drawn:
-            return None
-        y = drawn[0] if self._one_target else np.column_stack(drawn)
-        return as_targets(y, "y of the reference")
-
-    def _contain(self, columns: Sequence[NDArray[Any]]) -> Records:
-        dtypes = [spec.dtype for spec in self._specs]
-        records = put_in(self._container, self._names, columns, dtypes)
-        return as_records(records, "X of the reference")
 
     def __repr__(self) -> str:
         numbers = [f"{len(self._specs)} column{'s' * (len(self._specs) > 1)}"]

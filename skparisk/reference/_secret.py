@@ -23,9 +23,8 @@ from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records, take_rows
 from skparisk.reference._base import Held, RecordSource
 from skparisk.reference._records import as_records, n_rows
-from skparisk.reference._samplings import LeaveOut
 from skparisk.reference._sketch import RecordSketch
-from skparisk.reference._table import TableReference
+from skparisk.reference._table import LeaveOut, TableReference
 
 # Tables that are known again; those that were drawn from longest ago are forgotten.
 _MOST_KNOWN = 256
@@ -36,46 +35,21 @@ _known: dict[tuple[int, int], tuple[RecordSketch, Counter[object]]] = {}
 _lock = threading.Lock()
 
 
-def enter(sketch: RecordSketch, origin: object) -> bool:
-    """Note a release, and tell if there are some of other draws of these records."""
-    key = (sketch.n_rows, sketch.ordered)
-    with _lock:
-        others = any(
-            known.overlaps(sketch) for known, of in _known.values() if {*of} - {origin}
-        )
-        _known.setdefault(key, (sketch, Counter()))[1][origin] += 1
-        while len(_known) > _MOST_KNOWN:
-            del _known[next(iter(_known))]
-    return others
-
-
-def leave(sketch: RecordSketch, origin: object) -> None:
-    """Forget a release that failed."""
-    key = (sketch.n_rows, sketch.ordered)
-    with _lock:
-        if key in _known:
-            _, releases = _known[key]
-            releases[origin] -= 1
-            _known[key] = (sketch, +releases)
-            if not _known[key][1]:
-                del _known[key]
-
-
 # With it, one seed gives a draw and noise that have nothing to do with each other.
 _DRAW = 0x5EC4E7
 
 
 @dataclass(frozen=True, repr=False)
-class SecretSample:
+class SecretSample(Held):
     """A random part of the private records: protects who is in it.
 
-    Of the N records that `fit` is given, n are drawn in secret, without replacement,
-    and in random order; the model is trained on these. Pairs of neighboring databases
-    are drawn from all N in the same way, with one member swapped for a non-member. So
-    nothing public is needed, and the risk is exact for any estimator. What is protected
-    is *which* of the N records are used; that somebody is among the N is not.
+    Of the N records of `fit`, n are drawn in secret, without replacement, in random
+    order; the model is trained on these. Pairs of neighboring databases are drawn from
+    all N in the same way, with one member swapped for a non-member. So nothing public
+    is needed, and the risk is exact for any estimator. It is protected *which* of the N
+    records are used; it is not protected that somebody is among the N.
 
-    Give it to a sampler, ``SensitivitySampler(reference=SecretSample(0.5))``, and each
+    Give it to a sampler, ``SensitivitySampler(reference=SecretSample(0.5))``. Each
     `fit` of an estimator draws anew: fit once. For several releases about the same
     members give the result of `draw` in its place.
 
@@ -90,16 +64,12 @@ class SecretSample:
     **Guarantee** (:ref:`thm-secret-sample`). Against someone who knows all N records,
     and all members but for one swap. The scale and the shape of the noise depend on
     all N records, and not on who is a member. The caller must ensure that each person
-    has one record among the N (with more, records are protected, and not people), that
-    `fraction` is public, and that no other sample of these records is drawn: there is
-    no theorem for the second.
+    has one record among the N, that `fraction` is public, and that no other sample of
+    these records is drawn. A second draw in the same process is refused while a ledger
+    is open, and else is a :class:`~skparisk.PrivacyLeakWarning` and on the certificate.
 
-    Records that come back in the same process are noticed: a second draw is refused
-    while a ledger is open, and else is a :class:`~skparisk.PrivacyLeakWarning` and on
-    the certificate.
-
-    Public records that `fit` is given (`X_reference`) are only used for classes, and
-    by :class:`~skparisk.PrivateEstimator` for structure, such as categories.
+    Public records (`X_reference`) only give classes, and structure, such as categories,
+    to :class:`~skparisk.PrivateEstimator`.
 
     Examples
     --------
@@ -166,9 +136,8 @@ default=None
         Returns
         -------
         draw : SecretDraw
-            To be given as the `reference` of a sampler. It knows who was drawn, so it
-            shows nothing, cannot be pickled, and is itself when it is cloned. Fitted
-            attributes never refer to it.
+            The `reference` for a sampler. It knows who was drawn, so it shows nothing
+            and cannot be pickled. Fitted attributes never refer to it.
 
         Raises
         ------
@@ -205,9 +174,6 @@ default=None
                 PrivacyLeakWarning,
             )
         return drawn
-
-    def __sklearn_clone__(self) -> Self:
-        return self
 
     def __repr__(self) -> str:
         return f"SecretSample({self.fraction!r})"
@@ -270,18 +236,34 @@ class SecretDraw(Held):
 
     @contextmanager
     def releasing(self) -> Iterator[bool]:
-        """Hold on to the records for a release, and tell if others were drawn before.
+        """Note a release, and tell if there are some of other draws of these records.
 
-        If it fails they are as they were.
+        One that fails is forgotten.
         """
         if is_simulated():
             yield False
             return
-        others = enter(self._sketch, self.origin)
+        sketch, origin = self._sketch, self.origin
+        key = (sketch.n_rows, sketch.ordered)
+        with _lock:
+            others = any(
+                known.overlaps(sketch)
+                for known, of in _known.values()
+                if {*of} - {origin}
+            )
+            _known.setdefault(key, (sketch, Counter()))[1][origin] += 1
+            while len(_known) > _MOST_KNOWN:
+                del _known[next(iter(_known))]
         try:
             yield others
         except BaseException:
-            leave(self._sketch, self.origin)
+            with _lock:
+                if key in _known:
+                    releases = _known[key][1]
+                    releases[origin] -= 1
+                    _known[key] = (sketch, +releases)
+                    if not +releases:
+                        del _known[key]
             raise
 
     @property

@@ -137,12 +137,11 @@ def _share_rows(
 
     In independent tables of one population a value of probability p is single in both
     with a probability of at most n_one n_two p**2 (1 - p)**(n_one - 1), and twice in
-    one table with n_one (n_one - 1) / 2 p**2 (1 - p)**(n_one - 2). So chance does not
-    expect more common singles than 2 n_two / (n_one - 1) times the values that it
-    expects to be twice in one, nor than the same of two.
+    one table with n_one (n_one - 1) / 2 p**2 (1 - p)**(n_one - 2). So chance expects at
+    most 2 n_two / (n_one - 1) times as many common singles as values that are twice in
+    one, and the same of two.
 
-    Or if more are single in the first, and in the second at all, as where that was
-    drawn from these rows with replacement: see `_is_drawn`.
+    Or if more are single in the first, and in the second at all: see `_is_drawn`.
     """
     # Of both tables, what both would have kept.
     limits = [int(kept[-1]) for kept in (one, two) if len(kept) == _MOST_KEPT]
@@ -168,13 +167,12 @@ def _share_rows(
 def _is_drawn(n: int, known: NDArray[np.int64], n_absent: int, least: float) -> bool:
     """Tell if more values that are single in a table are among others than by chance.
 
-    Or twice or three times, as all are in a table that has its rows as often. Given is
-    how often there are the others that are known, and how many are absent. Of other
-    values that are independent of the n rows of the table, whatever their law is, one
-    of probability p is there k times with (n over k) p**k (1 - p)**(n - k). So by the
-    inequality of Cauchy and Schwarz chance expects at most as many k times as the root
-    of those that it expects to be absent, times those that it expects 2 k times, times
-    (n over k)**2 / (n over 2 k).
+    Or twice or three times, in a table that has its rows as often. `known` says how
+    often the table has those of the others that it has; `n_absent` it has not. A value
+    of probability p that is independent of its n rows is there k times with probability
+    (n over k) p**k (1 - p)**(n - k). So by Cauchy and Schwarz chance expects at most as
+    many k times as the root of the absent ones, times those that are there 2 k times,
+    times (n over k)**2 / (n over 2 k).
     """
     absent = _most_expected(n_absent)
     there = np.bincount(known, minlength=2 * _TIMES[-1] + 1).tolist()
@@ -321,29 +319,26 @@ def _float_bits(numbers: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
 
 
 def _value_bits(value: Any, dropped: int) -> tuple[int, int]:
-    """Return 64 bits for an object, and for a rounded number."""
-    bits = _exact_bits(value)
-    if bits is None:
+    """Return 64 bits for an object, the same in all processes, and of a rounded number.
+
+    Of anything else the second are the first.
+    """
+    if is_missing(value):
+        bits = _MISSING
+    elif isinstance(value, datetime.date | np.datetime64):
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+        bits = int(np.asarray(value, dtype="M8[us]").view(np.uint64))
+    elif isinstance(value, datetime.timedelta | np.timedelta64):
+        bits = int(np.asarray(value, dtype="m8[us]").view(np.uint64))
+    elif isinstance(value, str | bytes | datetime.time):
+        text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        bits = int.from_bytes(digest, "little")
+    else:
         first, second = _float_bits(np.array([float(value)]), dropped)[:, 0].tolist()
         return first, second
     return bits, bits
-
-
-def _exact_bits(value: Any) -> int | None:
-    """Return 64 bits for what is no number; the same in all processes."""
-    if is_missing(value):
-        return _MISSING
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
-    if isinstance(value, datetime.date | np.datetime64):
-        return int(np.asarray(value, dtype="M8[us]").view(np.uint64))
-    if isinstance(value, datetime.timedelta | np.timedelta64):
-        return int(np.asarray(value, dtype="m8[us]").view(np.uint64))
-    if isinstance(value, str | bytes | datetime.time):
-        text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
-        digest = hashlib.blake2b(text, digest_size=8).digest()
-        return int.from_bytes(digest, "little")
-    return None
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

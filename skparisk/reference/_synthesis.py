@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from skparisk.core.sealed import is_missing
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.reference._columns import Categories, Interval, holes_in
-from skparisk.reference._specs import array_of
+from skparisk.reference._domain import Categories, Interval, holes_in
+from skparisk.reference._schema import array_of
 
 # Bins of a column of numbers: one for so many times a record's part of the level, as
 # noise in more of them would outweigh what they tell; between these limits.

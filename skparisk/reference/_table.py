@@ -1,27 +1,30 @@
-"""Records of a public table, drawn by index.
-
-Two fifths of it are docstrings: how its records may be drawn.
-"""
+"""Records of a public table, drawn by index."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_at_least, check_choice, check_random_state
 from skparisk.core.claim import Assumption
 from skparisk.core.sealed import PublicForm, Records, TargetForm, is_frame, take_rows
-from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
+from skparisk.reference._base import (
+    DrawnRecords,
+    Held,
+    RecordPool,
+    RecordSource,
+    Reference,
+)
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
 from skparisk.reference._records import (
     Schema,
     as_records,
@@ -29,20 +32,96 @@ from skparisk.reference._records import (
     concatenate,
     n_rows,
 )
-from skparisk.reference._samplings import (
-    KINDS,
-    SAMPLINGS,
-    Kind,
-    LeaveOut,
-    Split,
-    UsedOnce,
+from skparisk.reference._rows import (
+    Rows,
+    draw_few_distinct,
+    draw_rows,
+    draw_shared_rows,
+    draw_subsets,
+    listed,
 )
 from skparisk.reference._sketch import RecordSketch
 
+SAMPLINGS = ("leave-out", "split")
+_DESCRIPTIONS = {
+    "leave-out": "resampled from a table of {} rows, with the differing records left "
+    "out of the shared ones",
+    "split": "two drawn from the population of which a table of {} rows is a random "
+    "sample, the others from half of the table",
+    # Set inside of the package alone, for sums: their databases need not be drawn.
+    "used-once": "drawn from the population of which a table of {} rows is a random "
+    "sample, with no row used twice",
+}
 _X, _Y = "X of the reference", "y of the reference"
 
 
-def draw_from_blocks(
+@dataclass(frozen=True, eq=False)
+class LeaveOut:
+    """Draws rows of which own ones are different, and in no shared record."""
+
+    pool: RecordPool
+    n_shared: int
+    n_own: int
+    replacement: bool
+
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
+        n_rows = self.pool.n_rows
+        own = draw_few_distinct(n_rows, size, self.n_own, rng)
+        draw = draw_shared_rows if self.replacement else draw_subsets
+        return DrawnRecords(
+            self.pool, own, lambda: draw(n_rows, own, self.n_shared, rng), rng
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class UsedOnce:
+    """Draws stretches of one permutation of the table: no row is used twice."""
+
+    pool: RecordPool
+    n_shared: int
+    n_own: int
+    order: Rows
+
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
+        n_drawn = self.n_shared + self.n_own
+        rows = self.order[start * n_drawn : (start + size) * n_drawn]
+        lines = rows.reshape(size, n_drawn)
+        shared, own = lines[:, : self.n_shared], lines[:, self.n_shared :]
+        return DrawnRecords(self.pool, own, shared.copy, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Draws stretches of some rows, and shared records from the others."""
+
+    pool: RecordPool
+    n_shared: int
+    n_own: int
+    own: Rows
+    others: Rows
+    replacement: bool = True
+
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
+        first, stop = start * self.n_own, (start + size) * self.n_own
+        own = self.own[first:stop].reshape(size, self.n_own)
+        return DrawnRecords(self.pool, own, lambda: self._draw_shared(size, rng), rng)
+
+    def _draw_shared(
+        self, size: int, rng: np.random.Generator
+    ) -> Rows | NDArray[np.bool_]:
+        n_others = len(self.others)
+        if self.replacement:
+            return self.others[draw_rows(n_others, (size, self.n_shared), rng)]
+        none = np.empty((size, 0), dtype=np.intp)
+        shared = draw_subsets(n_others, none, self.n_shared, rng)
+        if shared.dtype != np.bool_:
+            return self.others[shared]
+        chosen = np.zeros((size, self.pool.n_rows), dtype=bool)
+        chosen[:, self.others] = shared
+        return chosen
+
+
+def _draw_from_blocks(
     blocks: Iterable[Any], most: int, random_state: Any
 ) -> tuple[Records, NDArray[Any] | None, RecordSketch]:
     """Return so many rows of blocks, without replacement, all equally likely.
@@ -55,29 +134,26 @@ def draw_from_blocks(
     numbers, sketch = np.empty(0), RecordSketch.empty(False)
     for block in blocks:
         X, y = block if isinstance(block, tuple) else (block, None)
-        X, y = as_records(X, _X), None if y is None else as_targets(y, _Y)
-        if y is not None and len(y) != n_rows(X):
-            raise ValueError(
-                "X and y of a block must have the same number of rows, got "
-                f"{n_rows(X)} and {len(y)}."
-            )
-        if kept is not None and _columns(X) != _columns(kept[0]):
+        X = as_records(X, _X)
+        y = _check_targets(y, n_rows(X), "a block")
+        if kept is None:
+            sketch = RecordSketch.empty(y is not None)
+        elif _columns(X) != _columns(kept[0]):
             raise ValueError(
                 "All blocks must have the same columns, in the same order, got "
                 f"{_columns(kept[0])} and {_columns(X)}."
             )
-        if kept is None:
-            sketch = RecordSketch.empty(y is not None)
         elif (kept[1] is None) != (y is None):
             raise ValueError("Either all blocks must have targets (y), or none.")
         sketch = sketch.followed_by(X, y)
-        drawn = random_state.uniform(size=n_rows(X))
-        numbers = np.concatenate([numbers, drawn])
-        rows = np.arange(len(numbers))
+        numbers = np.append(numbers, random_state.uniform(size=n_rows(X)))
+        if kept is not None:
+            X = concatenate([kept[0], X])
+            y = None if y is None else np.concatenate([kept[1], y])
+        rows = np.arange(len(numbers))  # which copies them: a block may be used again
         if len(rows) > most:
             rows = np.sort(np.argpartition(numbers, most - 1)[:most])
-        numbers = numbers[rows]
-        kept = _followed_by(kept, (X, y), rows)
+        numbers, kept = numbers[rows], (take_rows(X, rows), take_rows(y, rows))
     if kept is None:
         raise ValueError("blocks must hold at least one block of records, got none.")
     return *kept, sketch
@@ -86,25 +162,6 @@ def draw_from_blocks(
 def _columns(X: Records) -> list[Any] | int:
     """Return the names of the columns of a data frame, or how many others there are."""
     return [*X.columns] if is_frame(X) else math.prod(X.shape[1:])
-
-
-def _followed_by(
-    kept: tuple[Records, Any] | None, block: tuple[Records, Any], rows: NDArray[np.intp]
-) -> tuple[Records, Any]:
-    """Return some of the rows that were kept, and of a block that comes after them."""
-    if kept is None:
-        return take_rows(block[0], rows), take_rows(block[1], rows)
-    n_kept = n_rows(kept[0])
-    old, new = rows[rows < n_kept], rows[rows >= n_kept] - n_kept
-    if not len(new):  # mostly, after many blocks
-        return kept
-    X, y = (
-        None
-        if after is None
-        else concatenate([take_rows(before, old), take_rows(after, new)])
-        for before, after in zip(kept, block, strict=True)
-    )
-    return X, y
 
 
 # A table with fewer rows for each output does not show how they move together.
@@ -118,10 +175,9 @@ _CROSS_FITTED = (
 class TableReference(Held, Reference):
     """Records of a public table.
 
-    Immutable: cloning returns the same object, so that a table is never copied.
-    Nor are an array of floats, a data frame and a sparse matrix in CSR copied when they
-    are given; do not change them afterwards. Numbers in a file that is mapped to memory
-    (`numpy.memmap`) stay there: :doc:`/large_tables`.
+    Immutable: a clone is the same object. An array of floats, a data frame and a sparse
+    matrix in CSR are not copied; do not change them afterwards. For tables larger than
+    memory see `of_blocks`.
 
     Parameters
     ----------
@@ -137,14 +193,13 @@ class TableReference(Held, Reference):
         How databases are drawn from the table. Rows are taken to be independent draws
         from a population, one row a person.
 
-        * "leave-out": the records in which two databases differ are in no record that
-          they share. Without replacement where a database has at most half as many
-          records as the table has rows, which is the law of real pairs; else the
-          shared records are drawn with replacement. The guarantee is over resamples of
-          the table; for new people the risk is at most ``4 / (n_rows + 1)`` larger if
-          differences do not depend on shared records, as for sums and means, and the
-          shape of the noise is not learned from the table (:ref:`thm-leave-out`), and
-          not known for others.
+        * "leave-out": databases share none of the records in which they differ. Shared
+          records are drawn without replacement, as people are, if a database has at
+          most half as many records as the table has rows; else with replacement. The
+          guarantee is over resamples of the table. For new people the risk is at most
+          ``4 / (n_rows + 1)`` larger if differences do not depend on shared records, as
+          for sums and means, and the shape of the noise is not learned from the table
+          (:ref:`thm-leave-out`); for others it is not known.
         * "split": each pair of rows of one half of the table is used once, and shared
           records are drawn from the other half. The guarantee is exact for two records
           of the *population* (:ref:`thm-split`). Needs ``4 * n_pairs`` rows (with
@@ -152,32 +207,16 @@ class TableReference(Held, Reference):
 
     clip : bool, default=False
         Whether private records are moved to the range of the table before they are
-        answered: numbers and dates to its ends, other values that it does not have to
-        its most frequent one (:class:`~skparisk.reference.Domain`). Texts of shape
-        (n_rows,) stay as they are. With "split" it is the range of the half that gives
-        the shared records, to which the other half is moved as well
-        (:ref:`thm-schema`).
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the table.
-
-    schema : Schema
-        Its columns.
-
-    description : str
-        What is written on a certificate.
-
-    feature_names : tuple of str or None
-        Column names, where `X` has them.
+        answered (:class:`~skparisk.reference.Domain`, :ref:`thm-schema`): numbers to
+        its ends, unknown values to the most frequent one. Dates, and texts of shape
+        (n_rows,), stay as they are. With "split" it is the range of the half that gives
+        the shared records, to which the other half is moved as well.
 
     Raises
     ------
     ValueError
         If the table has fewer than two rows, `X` or `y` holds infinity, or they differ
-        in length; when bound, if it has too few rows for `sampling`. What is missing,
-        or is no number, is refused by queries that take only numbers.
+        in length; when bound, if it has too few rows for `sampling`.
 
     TypeError
         If a value is neither a number, a text, a boolean, a date nor missing.
@@ -199,10 +238,11 @@ class TableReference(Held, Reference):
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
         self.clip = check_flag(clip, "clip")
-        name = "X of the reference"
-        in_file = isinstance(X, np.memmap | MappedNumbers) and X.ndim == 2
-        records = map_numbers(X, name) if in_file else None
-        records = as_records(X, name) if records is None else records
+        records = as_records(X, _X)
+        if self.clip and issparse(records):
+            raise ValueError(
+                "clip must be False for a sparse matrix, got True: clip a dense array."
+            )
         if n_rows(records) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
@@ -212,7 +252,6 @@ class TableReference(Held, Reference):
         self._schema = Schema.of(records)
         self._form = PublicForm.of(records, y)
         self._sketch: RecordSketch | None = None
-        self._note = ""
         self.is_cross_fitted = False
 
     @classmethod
@@ -227,9 +266,9 @@ class TableReference(Held, Reference):
     ) -> Self:
         """Return a table of rows that are drawn from blocks, which are read once.
 
-        Each is as likely to be drawn as any other, without replacement, however the
-        rows are cut into blocks. No more than a block and the rows that are kept are in
-        memory. Private records are recognized if they are among any of the rows.
+        All rows are equally likely, however they are cut into blocks. Only a block and
+        the rows that are kept are in memory. Private records are recognized if they are
+        among any of the rows.
 
         Parameters
         ----------
@@ -259,7 +298,7 @@ class TableReference(Held, Reference):
         >>> TableReference.of_blocks(blocks, n_rows=300)
         TableReference(300 rows, 2 features, sampling='leave-out')
         """
-        X, y, sketch = draw_from_blocks(
+        X, y, sketch = _draw_from_blocks(
             blocks,
             check_at_least(n_rows, "n_rows", 2),
             check_random_state(random_state, "random_state"),
@@ -270,6 +309,7 @@ class TableReference(Held, Reference):
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self.pool.n_rows
 
     @property
@@ -284,7 +324,7 @@ class TableReference(Held, Reference):
 
     @property
     def form(self) -> PublicForm:
-        """Container and types of the table and of its targets, as they were given."""
+        """Container and types of the table and of its targets."""
         return self._form
 
     @property
@@ -298,7 +338,7 @@ class TableReference(Held, Reference):
         """
         if self.pool.numbers is self.pool:
             return self
-        return self._with(self.pool.numbers, self._schema.as_numbers())
+        return self._with(self.pool.numbers, _schema=self._schema.as_numbers())
 
     def with_targets(self, y: Any) -> Self:
         """Return the same records with other targets.
@@ -308,16 +348,17 @@ class TableReference(Held, Reference):
         y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
             Numbers, or labels.
         """
-        other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
-        other.__dict__.pop("domain", None)
-        other._form = replace(
-            self._form, targets=None if y is None else TargetForm.of(y)
+        other = self._with(
+            RecordPool(self.pool.X, _check_targets(y, self.n_rows)),
+            _form=replace(self._form, targets=None if y is None else TargetForm.of(y)),
+            _sketch=None,
+            is_cross_fitted=False,
         )
-        other._sketch, other._note, other.is_cross_fitted = None, "", False
+        vars(other).pop("domain", None)
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same records with what `encode` makes of their targets."""
+        """Return the same records with `encode` applied to their targets."""
         assert self.pool.y is not None
         other = self.with_targets(encode(self.pool.y))
         old, new = self._form.targets, other._form.targets
@@ -325,13 +366,7 @@ class TableReference(Held, Reference):
             # Numbers stand for themselves, and classes keep their type.
             other._form = replace(other._form, targets=replace(new, dtype=old.dtype))
         other.domain = None if self.domain is None else self.domain.encoded(encode)
-        other._note = self._note
         return other
-
-    @property
-    def made_up(self) -> bool:
-        """Whether its targets are not those of people, but drawn from a schema."""
-        return bool(self._note)
 
     @property
     def targets(self) -> NDArray[Any] | None:
@@ -347,48 +382,42 @@ class TableReference(Held, Reference):
         """Return how many pairs have rows of their own."""
         return self.n_rows // n_own
 
-    def _with(self, pool: RecordPool, schema: Schema | None = None) -> Self:
+    def _with(self, pool: RecordPool, **changed: Any) -> Self:
         other = copy.copy(self)
-        other.pool = pool
-        other._schema = self._schema if schema is None else schema
+        vars(other).update(changed, pool=pool)
         return other
 
     def _in_form(self, form: PublicForm | None) -> Self:
         """Return the same table, if it was given in another form than it is in."""
-        other = self._with(self.pool)
-        other._form = self._form if form is None else form
-        return other
+        return self._with(self.pool, _form=form or self._form)
 
-    def _part(self, most: float = math.inf) -> Self:
-        """Return rows drawn from it, if it has more or is in a file; known as all."""
-        pool = self.pool.part(most)
-        if pool is self.pool:
+    def _part(self, most: int) -> Self:
+        """Return rows drawn from it, if it has more; known as all."""
+        if self.n_rows <= most:
             return self
-        other = self._with(pool)
-        other._sketch = self.sketch
-        return other
+        # Always the same, so that what is learned from them does not depend on a seed.
+        rng = np.random.default_rng(self.n_rows)
+        none = np.empty((1, 0), dtype=np.intp)
+        (rows,) = listed(draw_subsets(self.n_rows, none, most, rng))
+        part = RecordPool(*self.pool.take(np.sort(rows)))
+        return self._with(part, _sketch=self.sketch)
 
     def _half(self, rng: np.random.Generator) -> Self:
         """Return half of its rows, by chance."""
         rows = rng.permutation(self.n_rows)[: self.n_rows // 2]
         return self._with(RecordPool(*self.pool.take(np.sort(rows))))
 
-    def _cross_fitted(self, y: NDArray[np.float64]) -> Self:
+    def _cross_fitted(self, y: Any) -> Self:
         """Return the same records with targets as they are under fits to others."""
-        domain = self.domain
-        other = self._with(RecordPool(self.pool.X, y))
-        other.__dict__.pop("domain", None)
+        domain, pool = self.domain, RecordPool(self.pool.X, y)
+        # By their own targets they are known again.
+        other = self._with(pool, _sketch=self.sketch, is_cross_fitted=True)
+        vars(other).pop("domain", None)
         assert self.pool.y is not None
         if domain is not None and y.ndim > self.pool.y.ndim:
             # Labels, which are of the known classes, with scores beside them.
             other.domain = Domain(domain.columns)
-        # By their own targets they are known again.
-        other._sketch, other.is_cross_fitted = self.sketch, True
         return other
-
-    def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
-        """Let another domain hold, in which the rows are, and that they come from."""
-        self.domain, self._sketch, self._note = domain, sketch, note
 
     @cached_property
     def domain(self) -> Domain | None:
@@ -396,7 +425,7 @@ class TableReference(Held, Reference):
         if not self.clip:
             return None
         if self.sampling != "split":
-            return Domain.of(loaded(self.pool.X), loaded(self.pool.y))
+            return Domain.of(self.pool.X, self.pool.y)
         return Domain.of(*self.pool.take(self._halves()[1]))
 
     def _halves(self) -> list[NDArray[np.intp]]:
@@ -417,16 +446,15 @@ class TableReference(Held, Reference):
         if classes is not None:
             mixed = mixed[np.argsort(classes[mixed], kind="stable")]
         rows, others = np.sort(mixed[::2]), np.sort(mixed[1::2])
-        left = self._with(RecordPool(*self.pool.take(others)))
-        left._sketch = self.sketch
-        return rows, left
+        left = RecordPool(*self.pool.take(others))
+        return rows, self._with(left, _sketch=self.sketch)
 
     @property
     def description(self) -> str:
-        words = self._kind.description.format(self.n_rows) + self._note
+        words = _DESCRIPTIONS[self.sampling].format(self.n_rows)
         if self.is_cross_fitted:
             words += _CROSS_FITTED
-        if self.domain is not None and not self._note:
+        if self.domain is not None:
             of = "that half" if self.sampling == "split" else "the table"
             words += f"; private records are clipped to the range of {of}"
             words += self.domain.exceptions
@@ -435,11 +463,14 @@ class TableReference(Held, Reference):
     @property
     def for_new_people(self) -> str | None:
         """What the risk means for new people, where it is over resamples."""
-        if self._note:
-            return "not known: the targets of the table were made up"
-        if self.is_cross_fitted and self.is_thin:
+        if not self.is_thin:
+            return None
+        if self.is_cross_fitted:
             return "not known: the fit that is corrected is of this table as well"
-        return self._kind.for_new_people
+        return (
+            "not known: proven only for answers that differ by the differing records "
+            "alone, with noise whose shape is not learned from the table"
+        )
 
     @property
     def is_thin(self) -> bool:
@@ -447,39 +478,33 @@ class TableReference(Held, Reference):
         return self.sampling == "leave-out"
 
     @property
-    def _kind(self) -> Kind:
-        return KINDS[self.sampling]
-
-    @property
     def sketch(self) -> RecordSketch:
         """Hashes of the rows of the table, by which to know them again.
 
-        Made anew each time, as their owner may have changed them meanwhile; but not of
-        a file, which takes long.
+        Made anew each time, as their owner may have changed them meanwhile.
         """
-        if self._sketch is not None:
-            return self._sketch
-        sketch = RecordSketch.of(self.pool.X, self.pool.y)
-        if isinstance(self.pool.X, MappedNumbers):
-            self._sketch = sketch
-        return sketch
+        return self._sketch or RecordSketch.of(self.pool.X, self.pool.y)
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
         """Return a source of pairs; see the class for the rows it needs."""
-        needed = self._kind.needs(n_pairs, n_shared, n_own)
+        needed, remedy = n_own + min(n_shared, 1), "add public records"
+        if self.sampling == "split":
+            needed = max(2 * n_own * n_pairs, 2)
+            most = self.n_rows // max(2 * n_own, 1)
+            remedy = f"n_pairs={most} is the most it has rows for"
+        elif self.sampling == "used-once":
+            needed = n_pairs * (n_shared + n_own)
         if self.n_rows < needed:
             raise ValueError(
                 f"sampling={self.sampling!r} needs a reference table of at least "
                 f"{needed} rows for n_pairs={n_pairs} pairs of databases made of "
-                f"{n_shared + n_own} records each, got {self.n_rows}; "
-                f"{self._remedy(n_own)}."
+                f"{n_shared + n_own} records each, got {self.n_rows}; {remedy}."
             )
         pool = self.pool
         if self.sampling == "split" and self.domain is not None:
-            clipped = self.domain.clip(loaded(pool.X), loaded(pool.y))
-            pool = RecordPool(*clipped)
+            pool = RecordPool(*self.domain.clip(pool.X, pool.y))
         shape = (pool, n_shared, n_own)
         if self.sampling == "used-once":
             order = np.random.default_rng(seed).permutation(self.n_rows)
@@ -491,11 +516,6 @@ class TableReference(Held, Reference):
         # Without replacement, as people are, where there is room.
         room = self.n_rows >= max(2 * (n_shared + min(n_own, 1)), n_shared + n_own)
         return LeaveOut(*shape, replacement=not room)
-
-    def _remedy(self, n_own: int) -> str:
-        if self.sampling == "split":
-            return f"n_pairs={self.n_rows // (2 * n_own)} is the most it has rows for"
-        return "add public records"
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
         """Return why the table may not be like people, each with a sentence."""
@@ -522,15 +542,14 @@ class TableReference(Held, Reference):
         )
 
 
-def _check_targets(y: Any, n_records: int) -> NDArray[Any] | None:
-    """Return targets of a table, as many as it has records."""
-    name = "y of the reference"
-    targets: Any = map_numbers(y, name)
-    if targets is None or targets.has_nan:
-        targets = None if y is None else as_targets(y, name)
+def _check_targets(
+    y: Any, n_records: int, what: str = "a reference"
+) -> NDArray[Any] | None:
+    """Return targets, as many as there are records."""
+    targets = None if y is None else as_targets(y, _Y)
     if targets is not None and len(targets) != n_records:
         raise ValueError(
-            "X and y of a reference must have the same number of rows, got "
-            f"{n_records} and {len(targets)}."
+            f"X and y of {what} must have the same number of rows, got {n_records} and "
+            f"{len(targets)}."
         )
     return targets

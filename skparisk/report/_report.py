@@ -696,7 +696,7 @@ class Report:
                 for file in files
             ],
             "certificate": claim.to_dict(curve=True),
-            "ledger": None if ledger is None else ledger._statement().as_dict(),
+            "ledger": None if ledger is None else ledger._as_dict(),
             "noise": noise_of(source, claim),
             "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],

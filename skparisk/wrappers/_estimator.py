@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
@@ -39,6 +39,7 @@ from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_random_state,
+    is_number,
     warn_caller,
 )
 from skparisk.core.claim import Assumption, Leak
@@ -56,17 +57,13 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.wrappers._centers import find_centers, make_centers_query
 from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
 from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import (
-    Front,
-    PublicSteps,
-    freeze_front,
-    freeze_structure,
-)
+from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
 from skparisk.wrappers._recipes import LOCATIONS, find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
@@ -115,16 +112,15 @@ def make_query(
     public: PublicRecords,
     labels: PublicClasses | None,
     features: Records,
-    front: Front,
+    steps: Prepared,
 ) -> tuple[EstimatorQuery | LeafQuery, Any]:
     """Return what is asked of each database, and a fit to public records.
 
     It is found on these alone. Of sums no fit is made.
     """
-    align = _check_align(model, estimator)
+    align, prepared = _check_align(model, estimator), steps.estimator
     if releases_predictions(model):
-        points = _check_points(model, estimator, features)
-        prepared, public_steps, template = front.estimator, front.public_steps, None
+        points, template = _check_points(model, estimator, features), None
         fits, base = public.fits_and_base(prepared)
         reader: Reader = PredictionReader(model.release, points)
     else:
@@ -141,8 +137,6 @@ def make_query(
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels), None
-        prepared, others = freeze_structure(front.estimator, public)
-        public_steps = front.public_steps.with_others(others)
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
         if names is None:
@@ -166,8 +160,8 @@ def make_query(
         asked=estimator,
         template=template,
         ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
-        front=front.steps,
-        public_steps=public_steps,
+        front=steps.front,
+        public_steps=steps.public_steps,
     )
     return query, base
 
@@ -420,7 +414,9 @@ class PrivateEstimator(
         * "auto": the learned numbers that its methods depend on, found by comparing
           fits on public records (:ref:`thm-fitted-attributes`).
           Of trees and forests, also at the end of a Pipeline: sums over the records in
-          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`).
+          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`). Of
+          `KMeans`: sums over the records nearest to centers of the reference, one step
+          of Lloyd's algorithm (:ref:`thm-centers`).
         * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
           inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
@@ -431,18 +427,18 @@ class PrivateEstimator(
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests and naive Bayes classifiers, is proven: pure epsilon-differential
-        privacy. Forests get much less noise from a sampler with ``randomness="both"``
-        and ``law="gaussian"``; for them a noise shape of "auto" is "isotropic". Naive
-        Bayes classifiers have bounds of features from the reference, to which they are
-        clipped.
+        forests, naive Bayes classifiers, and by default for `KMeans`, is proven: pure
+        epsilon-differential privacy. Forests get much less noise from a sampler with
+        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
+        is "isotropic". Naive Bayes classifiers have bounds of features from the
+        reference, to which they are clipped, as has `KMeans`.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
         given what was read from a fit, and from a fit on public records, each a
         mapping of names to arrays, and returns the first in the signs and the order of
-        the second. "auto": components of `PCA` and the like, cluster centers of
-        `KMeans`. Needs a reference; nothing is aligned without one, or without noise.
+        the second. "auto": components of `PCA` and the like. Needs a reference; nothing
+        is aligned without one, or without noise.
 
     X_public : array-like of shape (n_points, n_features), default=None
         For "predict" and "predict_proba": where predictions are released. Public.
@@ -680,7 +676,29 @@ class PrivateEstimator(
 
     @property
     def _sums_leaves(self) -> bool:
-        return self.release == "auto" and find_trees(self.estimator) is not None
+        trees = self.release == "auto" and find_trees(self.estimator) is not None
+        return trees or self._moves_centers
+
+    @property
+    def _moves_centers(self) -> bool:
+        declared = is_number(self.sensitivity) or isinstance(
+            self.sensitivity, KnownSensitivity
+        )
+        found = self.release == "auto" and not declared
+        return found and find_centers(self.estimator) is not None
+
+    @property
+    def _query_is_given(self) -> bool:
+        return super()._query_is_given and not self._moves_centers
+
+    def _check_privacy(
+        self, bound_parameters: Mapping[str, Any] | None = None
+    ) -> SensitivitySource:
+        """Return where the sensitivity comes from: of centers the proven bound."""
+        source = super()._check_privacy(bound_parameters)
+        # Their pairs are of half of a table, and hardly shorter than the bound.
+        by_default = self.sensitivity is None and self._moves_centers
+        return "bound" if by_default else source
 
     @property
     def _sums_bounded(self) -> bool:
@@ -739,20 +757,23 @@ class PrivateEstimator(
             return schema, again, None, None
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
-            front = Front(estimator)
-            # Without noise there is no reason to fit on public records what can be
-            # released; and trees have steps of their own.
-            if math.isfinite(self.epsilon) and find_trees(estimator) is None:
-                front = freeze_front(
+            paired = sampler is not None and data.draw is None
+            if self._moves_centers:
+                sums, apart = make_centers_query(estimator, public, paired=paired)
+                return public.schema, sums, apart, None
+            steps = Prepared(estimator)
+            if not (self._sums_leaves or self._sums_bounded):  # have steps of their own
+                steps = freeze_steps(
                     estimator,
                     public,
                     released_names(self) or (),
-                    paired=sampler is not None and data.draw is None,
+                    paired=paired,
+                    noisy=math.isfinite(self.epsilon),
                 )
             query, base = make_query(
-                self, estimator, public, labels, data.features, front
+                self, estimator, public, labels, data.features, steps
             )
-        return public.schema, query, front.table, base if public.is_resampled else None
+        return public.schema, query, steps.table, base if public.is_resampled else None
 
     def _find_correction(
         self,
@@ -781,8 +802,6 @@ class PrivateEstimator(
             reason = "the reference has records of the training data"
         elif isinstance(query, LeafQuery):
             reason = "what trees learn are sums"
-        elif query.public_steps.supervised:
-            reason = "steps before the model looked at targets of the public records"
         elif self.combine == "reference" or math.isfinite(self.epsilon):
             sized = source.n_records if isinstance(source, SensitivitySampler) else None
             n_records = data.n_records if sized is None else int(sized)

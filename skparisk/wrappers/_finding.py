@@ -21,7 +21,6 @@ from skparisk.queries._state import (
     Numbers,
     fill,
     find_numbers,
-    find_places,
     parent_of,
     read,
 )
@@ -162,22 +161,6 @@ def proven(
 def answer_alike(one: Any, other: Any, points: Any, methods: tuple[str, ...]) -> bool:
     """Tell if two fits answer alike about the same records."""
     return _agree(_answers(one, points, methods), _answers(other, points, methods))
-
-
-def depends_on_whole_numbers(
-    fitted: Any, points: Any, methods: tuple[str, ...]
-) -> bool:
-    """Tell if methods depend on arrays of integers, or of truth values, in a fit."""
-    changed = copy.deepcopy(fitted)
-    expected = _answers(changed, points, methods)
-    for _, value in find_places(changed):
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biu" and value.ndim:
-            old = value.copy()
-            value[...] = ~old if old.dtype.kind == "b" else old + 1
-            if not _agree(_answers(changed, points, methods), expected):
-                return True
-            value[...] = old
-    return False
 
 
 def put(fitted: Any, numbers: Numbers) -> None:

@@ -262,7 +262,7 @@ class LeafTemplate(SumsTemplate):
 
     addend: Addend
     # The cells that sums were released of.
-    leaves: Leaves
+    leaves: Any
     # Shape (n_nodes, n_columns). The same sums of public records, for each node of each
     # tree; for margins counts of both classes.
     in_nodes: tuple[Floats, ...]

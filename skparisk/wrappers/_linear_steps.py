@@ -21,7 +21,6 @@ from skparisk.queries._estimator import EstimatorQuery
 from skparisk.queries._linear import CorrectionQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
-from skparisk.reference._mapped import loaded
 
 # Columns behind the steps before the model: each database has as many squared.
 _MOST_COLUMNS = 256
@@ -63,7 +62,7 @@ class LinearStepQuery(EstimatorQuery):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)
-        prepared = RecordPool(self.prepared(loaded(pool.X)), loaded(pool.y))
+        prepared = RecordPool(self.prepared(pool.X), pool.y)
         differences: Differences = self.linear.on_pool(prepared, n_records)
         return differences
 
@@ -85,7 +84,7 @@ class LinearStepQuery(EstimatorQuery):
 
     def prepared_table(self, table: TableReference) -> TableReference:
         """Return the rows of a table in memory as the model is given them."""
-        X, y = self.prepared(loaded(table.pool.X)), loaded(table.pool.y)
+        X, y = self.prepared(table.pool.X), table.pool.y
         return TableReference(X, y, sampling=table.sampling)
 
 
@@ -98,7 +97,7 @@ def find_linear(
     released.
     """
     last = query.estimator
-    if isinstance(last, Pipeline) and (query.front or len(last) == 1):
+    while isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
     if query.align is not None:
         return None
@@ -127,12 +126,11 @@ def find_linear(
 
 def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
     """Return a table with targets as they are under fits to its other rows."""
-    table = table._part()
     behind = isinstance(query, LinearStepQuery)
     prepared = query.prepared_table(table) if behind else table
     fitted = cross_fitted(prepared, query.correction.usual)
     assert fitted is not None  # it was, for the release
-    return table._cross_fitted(loaded(fitted.table.pool.y))
+    return table._cross_fitted(fitted.table.pool.y)
 
 
 def correct(
@@ -148,10 +146,9 @@ def correct(
         return None
     given = {name: getattr(query, name) for name in query.__dataclass_fields__}
     plain = LinearStepQuery(**given, linear=linear)
-    table = table._part()
     start = PublicStart.of(plain.prepared_table(table), linear, n_records, chosen=False)
     if start is None or start.table is None:
         return None
-    start = replace(start, table=table._cross_fitted(loaded(start.table.pool.y)))
+    start = replace(start, table=table._cross_fitted(start.table.pool.y))
     correction = replace(plain, linear=start.query(linear))
     return start, correction, replace(plain, linear=start.usual)

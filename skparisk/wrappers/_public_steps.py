@@ -1,22 +1,22 @@
-"""Steps of a pipeline that learn structure: they are fitted on public records.
+"""Steps of pipelines, fitted on public records and frozen.
 
-Categories, vocabularies and chosen columns are no numbers that noise could be added
-to, and decide the shape of what comes after them.
+Noise on the numbers of a scaler or an imputer would cost accuracy. Categories,
+vocabularies and chosen columns are no numbers, and decide the shape of later steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import Tags, get_tags
 
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced
@@ -27,12 +27,7 @@ from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
 from skparisk.reference import TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._finding import (
-    answer_alike,
-    depends_on_whole_numbers,
-    find_needed,
-    proven,
-)
+from skparisk.wrappers._finding import answer_alike
 from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
 _NAMES = ("feature_names_in_", "n_features_in_")
@@ -42,6 +37,8 @@ _ALONE, _SAME = 8, 2.0**-40
 # Times as large, mean square in deviations of rows that were fitted.
 _LARGER = 1.5
 _IDLE = ("passthrough", None)
+# Parts that are fitted to predictions of others.
+_NOT_OF_RECORDS = ("final_estimator",)
 
 
 @dataclass(frozen=True)
@@ -54,79 +51,178 @@ class PublicSteps:
     names: tuple[str, ...] = ()
     supervised: tuple[str, ...] = ()
 
-    def with_others(self, others: PublicSteps) -> PublicSteps:
-        """Return these and others."""
-        return PublicSteps(
-            self.names + others.names, self.supervised + others.supervised
-        )
 
-
-class Front(NamedTuple):
-    """The steps of a pipeline before its last, fitted on public records."""
+class Prepared(NamedTuple):
+    """An estimator with public steps."""
 
     # With these steps frozen; as it is where there are none.
     estimator: Any
-    steps: Pipeline | None = None
+    # All steps but the last, where they transform each record by itself.
+    front: Pipeline | None = None
     public_steps: PublicSteps = PublicSteps()
     # Rows that they were not fitted to, which pairs have to be of.
     table: TableReference | None = None
 
 
-def freeze_front(
-    estimator: Any, public: PublicRecords, released: Sequence[str], *, paired: bool
-) -> Front:
-    """Fit the steps of a pipeline before its last on public records, and freeze them.
+class _Fitted(NamedTuple):
+    """Steps that are fitted together, by the names of parameters."""
 
-    Not if the reference is no table, a step has numbers that are to be released, or
-    they do not transform each record by itself, so that they could not transform
-    sampled neighbors alike. If they fit rows that they have seen better than others, as
-    those that look at targets, they are fitted to half of the table where it is
-    `paired`: pairs are drawn from it.
+    steps: dict[str, Any]
+    # The steps of a pipeline before its last, not fitted, and what they are fitted to.
+    front: tuple[Pipeline, Database] | None = None
+
+
+def freeze_steps(
+    estimator: Any,
+    public: PublicRecords,
+    released: Sequence[str],
+    *,
+    paired: bool,
+    noisy: bool,
+) -> Prepared:
+    """Fit the steps of pipelines before their last on public records, and freeze them.
+
+    Also of pipelines inside a model, if it can be fitted with such steps. Where there
+    is no noise, or a step has numbers that are `released`, only what learned structure
+    is frozen: a step, or members of a ColumnTransformer or FeatureUnion. So are those
+    of one at the end.
+
+    If steps fit rows that they have seen better than others, as those that look at
+    targets do, they are fitted to half of the table where pairs are drawn from it
+    (`paired`): these are drawn from the other half.
+
+    Raises
+    ------
+    IncompatibleError
+        If a step learns structure, and there is no reference.
     """
-    nothing, table = Front(estimator), public.reference_table
-    if not isinstance(estimator, Pipeline) or table is None:
-        return nothing
-    front, last = estimator[:-1], estimator.steps[-1][1]
-    own = tuple(f"steps.{step}." for step in front.named_steps)
-    if last in _IDLE or not own or any(name.startswith(own) for name in released):
-        return nothing
     try:
-        fitted = _fit_front(front, public.whole)
-        if not _transforms_alone(fitted, public.points):
-            return nothing
+        found = list(_fit_fronts(estimator, public.whole))
     except Exception:
-        return nothing  # the reason is shown where the whole pipeline is fitted
-    inside = _steps(estimator)
-    names = [name for step in front.steps for name in _names_of(step, inside, fitted)]
-    apart = None
-    if names and paired and public.is_resampled and _knows_its_rows(front, public):
+        return Prepared(estimator)  # the whole estimator is fitted next, and says why
+    if public.reference is None:
+        _refuse_structure(found)
+        return Prepared(estimator)
+
+    def chosen(found: Sequence[_Fitted]) -> dict[str, Any]:
+        steps: dict[str, Any] = {}
+        for name, step in (item for each in found for item in each.steps.items()):
+            whole = noisy and not _is_released(name, released)
+            steps |= {name: step} if whole else _find_structure(name, step)
+        return steps
+
+    steps, apart = chosen(found), None
+    if paired and public.is_resampled and any(map(_knows_its_rows, found)):
+        assert public.reference_table is not None
         classes = public.whole[1] if is_classifier(estimator) else None
-        rows, apart = table._split_off(classes)
-        half = (take_rows(part, rows) for part in public.whole)
-        fitted = _fit_front(front, tuple(half))
-    frozen = {
-        name: step if step in _IDLE else FrozenEstimator(step)
-        for name, step in fitted.steps
-    }
-    prepared = clone(estimator).set_params(**frozen)
-    return Front(prepared, prepared[:-1], PublicSteps(tuple(names)), apart)
+        rows, apart = public.reference_table._split_off(classes)
+        X, y = (take_rows(part, rows) for part in public.whole)
+        steps = chosen(list(_fit_fronts(estimator, (X, y))))
+    prepared = _with_frozen(estimator, steps)
+    if not _can_be_fitted(prepared, public, steps):
+        steps = {name: step for name, step in steps.items() if "__" not in name}
+        prepared = _with_frozen(estimator, steps)
+    names = tuple(name for name, step in steps.items() if _learned(step))
+    front = _front_of(prepared, public.points)
+    return Prepared(prepared, front, PublicSteps(names), apart)
 
 
-def _fit_front(front: Pipeline, database: Database) -> Pipeline:
+def _with_frozen(estimator: Any, steps: dict[str, Any]) -> Any:
+    frozen = {name: FrozenEstimator(step) for name, step in steps.items()}
+    return clone(estimator).set_params(**frozen) if frozen else estimator
+
+
+def _fit_fronts(
+    estimator: Any, database: Database, prefix: str = ""
+) -> Iterator[_Fitted]:
+    """Fit steps of pipelines to public records, and members that learn structure."""
     X, y = database
-    with silenced():
-        return clone(front).fit(copy_records(X), y)
+    if isinstance(estimator, Pipeline):
+        places = [
+            at for at, (_, step) in enumerate(estimator.steps) if step not in _IDLE
+        ]
+        at = max(places, default=0)  # of the last step that does anything
+        front, last, steps = estimator[:at], estimator.steps[at], {}
+        with silenced():
+            prepared = copy_records(X)
+            for name, step in front.steps:
+                if step in _IDLE:
+                    continue
+                fitted = step if isinstance(step, FrozenEstimator) else clone(step)
+                if hasattr(fitted, "fit_transform"):
+                    prepared = fitted.fit_transform(prepared, y)
+                else:
+                    prepared = fitted.fit(prepared, y).transform(prepared)
+                if fitted is not step:
+                    steps[prefix + name] = fitted
+        if steps:
+            yield _Fitted(steps, (front, database))
+        yield from _fit_fronts(last[1], (prepared, y), f"{prefix}{last[0]}__")
+    elif isinstance(estimator, ColumnTransformer | FeatureUnion):
+        with silenced():
+            whole = clone(estimator).fit(copy_records(X), y)
+        yield _Fitted(_find_structure(prefix.removesuffix("__"), whole))
+    elif hasattr(estimator, "predict") and not hasattr(estimator, "get_support"):
+        for name, part in estimator.get_params().items():
+            if "__" in name or not hasattr(part, "predict") or name in _NOT_OF_RECORDS:
+                continue
+            with suppress(Exception):  # its model may fit it to something else
+                yield from list(_fit_fronts(part, database, f"{prefix}{name}__"))
 
 
-def _names_of(
-    step: tuple[str, Any], inside: Sequence[str], fitted: Pipeline
-) -> list[str]:
-    """Return what a step is called, or transformers inside, if it has learned."""
-    name, part = step
-    if part in _IDLE or isinstance(part, FrozenEstimator):
-        return []
-    own = [each for each in inside if each.startswith(f"{name}__")]
-    return own or [name] * (has_parts(part) or _learned(fitted.named_steps[name]))
+def _find_structure(name: str, step: Any) -> dict[str, Any]:
+    """Return a fitted step if it learned structure, or the members of it that did."""
+    if isinstance(step, FrozenEstimator) or not hasattr(step, "get_params"):
+        return {}
+    if not isinstance(step, ColumnTransformer | FeatureUnion):
+        return {name: step} if _has_structure(step) else {}
+    union = isinstance(step, FeatureUnion)
+    members = step.named_transformers if union else step.named_transformers_
+    found: dict[str, Any] = {}
+    for inside, member in members.items():
+        found |= _find_structure(f"{name}__{inside}".removeprefix("__"), member)
+    return found
+
+
+def _is_released(name: str, released: Sequence[str]) -> bool:
+    """Tell if numbers of a step are to be released by their names."""
+    return "__" not in name and any(
+        place.startswith(f"steps.{name}.") for place in released
+    )
+
+
+def _can_be_fitted(prepared: Any, public: PublicRecords, steps: Iterable[str]) -> bool:
+    """Tell if a model takes pipelines with frozen steps; those of its own it does."""
+    if not any("__" in name for name in steps):
+        return True
+    try:
+        public.fit(prepared, public.first)
+    except ValueError:
+        return False
+    return True
+
+
+def _front_of(prepared: Any, points: Any) -> Pipeline | None:
+    """Return the steps before the last, if records are transformed by themselves.
+
+    Also those of a pipeline that is the last step, by the names of parameters.
+    """
+    steps: list[tuple[str, Any]] = []
+    last, prefix = prepared, ""
+    while isinstance(last, Pipeline):
+        steps += [(prefix + name, step) for name, step in last.steps[:-1]]
+        name, last = last.steps[-1]
+        prefix += f"{name}__"
+    frozen = all(
+        step in _IDLE or isinstance(step, FrozenEstimator) for _, step in steps
+    )
+    if not (steps and frozen):
+        return None
+    front = Pipeline(steps)
+    try:
+        return front if _transforms_alone(front, points) else None
+    except Exception:  # some refuse a single record
+        return None
 
 
 def _transformed(front: Any, records: Any) -> Any:
@@ -150,23 +246,35 @@ def _transforms_alone(front: Any, points: Any) -> bool:
     )
 
 
-def _knows_its_rows(front: Pipeline, public: PublicRecords) -> bool:
+def _knows_its_rows(found: _Fitted) -> bool:
     """Tell if steps would transform rows otherwise, had they not been fitted to these.
 
     If other targets would change them; or if what a fit to half of the rows makes of
     the others is larger, so that pairs of new people are further apart.
     """
+    if found.front is None:
+        return False
+    front, (X, y) = found.front
+
+    def fitted(X: Any, y: Any) -> Pipeline:
+        with silenced():
+            return clone(front).fit(copy_records(X), y)
+
     rng = np.random.default_rng(0)
-    X, y = _some_rows(public, rng)
-    one = _fit_front(front, (X, y))
+    rows = rng.permutation(n_rows(X))[:_MOST_PERMUTED]
+    points = take_rows(X, slice(MOST_POINTS))
+    X, y = take_rows(X, rows), take_rows(y, rows)
+    one = fitted(X, y)
     for _ in range(0 if y is None else _PERMUTATIONS):  # some choose alike by chance
-        other = _fit_front(front, (X, rng.permutation(y)))
-        if not answer_alike(one, other, public.points, ("transform",)):
+        other = fitted(X, rng.permutation(y))
+        if not answer_alike(one, other, points, ("transform",)):
             return True
     half = n_rows(X) // 2
     seen, others = take_rows(X, slice(half)), take_rows(X, slice(half, None))
-    one = _fit_front(front, (seen, take_rows(y, slice(half))))
-    own, new = (_transformed(one, each).astype(float) for each in (seen, others))
+    one = fitted(seen, take_rows(y, slice(half)))
+    own, new = (_transformed(one, each) for each in (seen, others))
+    if own.dtype.kind not in "biuf":
+        return False
     with np.errstate(all="ignore"):
         center, deviation = own.mean(axis=0), own.std(axis=0)
         moves = deviation > 0
@@ -174,61 +282,24 @@ def _knows_its_rows(front: Pipeline, public: PublicRecords) -> bool:
     return bool(moves.any() and not size < _LARGER)
 
 
-def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, PublicSteps]:
-    """Return an estimator whose steps that learn structure are fitted and frozen.
-
-    A step is frozen if it learned words, or arrays of several shapes; if it chooses
-    columns; or if numbers of one shape do not tell what it learned.
-    """
-    names: list[str] = []
-    supervised: list[str] = []
-    while structure := _find_structure(estimator, public):
-        if public.reference is None:
-            raise IncompatibleError(
-                f"{' and '.join(structure)} learned what is no array of numbers, such "
-                "as categories, or what made-up records do not show, such as how to "
-                "fill in what is missing: give X_reference, to fit such steps on "
-                "public records."
-            )
-        supervised += _look_at_targets(estimator, structure, public)
-        frozen = {name: FrozenEstimator(step) for name, step in structure.items()}
-        estimator = clone(estimator).set_params(**frozen)
-        names += structure
-    return estimator, PublicSteps(tuple(names), tuple(supervised))
+def _refuse_structure(found: Iterable[_Fitted]) -> None:
+    names = [
+        name
+        for each in found
+        for name, step in each.steps.items()
+        if _has_structure(step)
+    ]
+    if names:
+        raise IncompatibleError(
+            f"{' and '.join(names)} learned what is no array of numbers, such as "
+            "categories: give X_reference, to fit such steps on public records."
+        )
 
 
-def _some_rows(public: PublicRecords, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return public records in a random order, some of many."""
-    rows = rng.permutation(n_rows(public.whole[0]))[:_MOST_PERMUTED]
-    X, y = public.whole
-    return take_rows(X, rows), take_rows(y, rows)
-
-
-def _look_at_targets(
-    estimator: Any, structure: dict[str, Any], public: PublicRecords
-) -> list[str]:
-    """Return the steps that other targets of the table would change."""
-    if public.whole[1] is None or not public.is_resampled:
-        return []
-    rng = np.random.default_rng(0)
-    X, y = _some_rows(public, rng)
-    steps = _steps(estimator)
-    own = _watch(estimator, steps, public, (X, y))
-    found: list[str] = []
-    for _ in range(_PERMUTATIONS):  # by chance they choose the same columns
-        other = _watch(estimator, steps, public, (X, rng.permutation(y)))
-        found += [
-            name
-            for name in structure
-            if name not in found
-            and not answer_alike(
-                own[name].step_,
-                other[name].step_,
-                own[name].records_,
-                ("transform",),
-            )
-        ]
-    return found
+def _has_structure(fitted: Any) -> bool:
+    """Tell if a step learned structure, or a part of it did."""
+    inside = [part for _, part in find_places(fitted) if hasattr(part, "get_params")]
+    return any(map(learns_structure, (fitted, *inside)))
 
 
 def learns_structure(fitted: Any) -> bool:
@@ -262,152 +333,9 @@ def _is_structure(value: Any) -> bool:
     return ragged and any(isinstance(part, np.ndarray | list) for part in value)
 
 
-def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
-    """Return steps to freeze, as they are fitted on public records; or none."""
-    steps = _steps(estimator)
-    if not steps:
-        return {}
-    whole = _watch(estimator, steps, public, public.whole)
-    fitted = {
-        name: seen.step_
-        for name, seen in whole.items()
-        if name in steps
-        and _learned(seen.step_)
-        and (seen.transforms_ or not _predicts(seen.step_))
-    }
-    found = {name: step for name, step in fitted.items() if learns_structure(step)}
-    if found:
-        return found
-    watched = [_watch(estimator, steps, public, drawn) for drawn in public.databases]
-    for name, step in fitted.items():
-        # One at a time: the next may be numbers once this one is frozen.
-        if not _is_numbers([seen[name] for seen in watched]):
-            return {name: step}
-    return {}
-
-
-def _is_numbers(seen: Sequence[_Watched]) -> bool:
-    """Tell if numbers of one shape are all that a step learned from databases."""
-    fits = [one.step_ for one in seen]
-    points = seen[0].records_
-    methods = ("transform",)
-    needed = find_needed(fits, points, methods)
-    return (
-        bool(needed)
-        and bool(proven(fits, points, needed, methods))
-        and not depends_on_whole_numbers(fits[0], points, methods)
-    )
-
-
-def _predicts(step: Any) -> bool:
-    """Tell if it may be a model as well, such as one that eliminates features."""
-    return get_tags(step).estimator_type is not None and hasattr(step, "predict")
-
-
 def _learned(step: Any) -> bool:
     """Tell if a fit has more than counts, such as that of columns."""
-    return any(
+    return has_parts(step) or any(
         name[0] != "_" and not isinstance(value, int | str | None)
         for name, value in _state(step).items()
     )
-
-
-def _steps(estimator: Any) -> list[str]:
-    """Return the transformers inside an estimator, as names of parameters."""
-    params = estimator.get_params(deep=True)
-    parts = {
-        name: part
-        for name, part in params.items()
-        if hasattr(part, "get_params") and not isinstance(part, type)
-    }
-    # What chooses columns does so as a whole, by whatever is inside; and what is not of
-    # scikit-learn may do with a part what a frozen one refuses.
-    whole = {
-        name
-        for name, part in parts.items()
-        if hasattr(part, "get_support") or _holds(name, parts)
-    }
-    closed = tuple(
-        f"{name}__"
-        for name, part in parts.items()
-        if name in whole or isinstance(part, FrozenEstimator)
-    )
-    return [
-        name
-        for name, part in parts.items()
-        if not isinstance(part, FrozenEstimator)
-        and not name.startswith(closed)
-        and (name in whole or _only_transforms(name, parts))
-    ]
-
-
-def _holds(name: str, parts: Mapping[str, Any]) -> bool:
-    """Tell if a transformer has others inside, which it uses in a way of its own."""
-    part = parts[name]
-    inside = any(
-        other.startswith(f"{name}__") and hasattr(parts[other], "transform")
-        for other in parts
-    )
-    known = isinstance(part, Pipeline | ColumnTransformer | FeatureUnion)
-    return inside and hasattr(part, "transform") and not (known or _predicts(part))
-
-
-def _only_transforms(name: str, parts: Mapping[str, Any]) -> bool:
-    """Tell if a part is a transformer, and has none inside."""
-    part = parts[name]
-    inside = [parts[other] for other in parts if other.startswith(f"{name}__")]
-    return (
-        not any(hasattr(other, "transform") for other in inside)
-        and hasattr(part, "transform")
-        and not _predicts(part)
-    )
-
-
-def _watch(
-    estimator: Any, steps: Sequence[str], public: PublicRecords, database: Database
-) -> dict[str, _Watched]:
-    """Return the steps of a fit, with the records that each was fitted to."""
-    params = estimator.get_params(deep=True)
-    spied = {name: _Watched(params[name], name) for name in steps}
-    fitted = public.fit(clone(estimator).set_params(**spied), database)
-    found: dict[str, _Watched] = {}
-    for _, value in find_places(fitted):
-        if isinstance(value, _Watched) and hasattr(value, "step_"):
-            found.setdefault(value.name, value)
-    return found
-
-
-def _first_of(X: Any) -> Any:
-    """Return some records that do not keep all the others in memory."""
-    return copy_records(take_rows(X, slice(MOST_POINTS)))
-
-
-_OWN = ("step", "step_", "name", "records_", "transforms_")
-
-
-class _Watched(BaseEstimator):
-    """A step that is fitted as without this, and shows what it was fitted to."""
-
-    def __init__(self, step: Any, name: str) -> None:
-        self.step = step
-        self.name = name
-
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        self.records_, self.transforms_ = _first_of(X), False
-        self.step_ = clone(self.step).fit(X, y, **params)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        self.records_, self.transforms_ = _first_of(X), True
-        self.step_ = clone(self.step)
-        if not hasattr(self.step_, "fit_transform"):
-            return self.step_.fit(X, y, **params).transform(X)
-        return self.step_.fit_transform(X, y, **params)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _OWN or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(vars(self).get("step_", self.step), name)
-
-    def __sklearn_tags__(self) -> Tags:
-        return get_tags(self.step)

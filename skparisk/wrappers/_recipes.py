@@ -21,7 +21,7 @@ from scipy.special import digamma
 from skparisk.queries._estimator import Align
 from skparisk.queries._state import Numbers
 
-# Rows of these belong to a component or a center each.
+# Rows of these belong to a component each.
 _BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
@@ -58,42 +58,11 @@ def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
     return {**numbers, **aligned, "components_": own[order] * signs[:, None]}
 
 
-def match_centers(numbers: Numbers, anchor: Numbers) -> Numbers:
-    """Return cluster centers in the order that fits an anchor best.
-
-    Parameters
-    ----------
-    numbers, anchor : mapping of str to ndarray
-        With ``cluster_centers_`` of shape (n_clusters, n_features).
-
-    Returns
-    -------
-    aligned : mapping of str to ndarray
-        Least sum of squared distances to the anchor's centers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skparisk.wrappers import match_centers
-    >>> swapped = {"cluster_centers_": np.array([[9.0], [1.0]])}
-    >>> anchor = {"cluster_centers_": np.array([[0.0], [8.0]])}
-    >>> match_centers(swapped, anchor)["cluster_centers_"]
-    array([[1.], [9.]])
-    """
-    if "cluster_centers_" not in numbers:
-        return numbers
-    own, wanted = numbers["cluster_centers_"], anchor["cluster_centers_"]
-    distances = ((wanted[:, None] - own[None]) ** 2).sum(axis=2)
-    _, order = linear_sum_assignment(distances)
-    return {**numbers, "cluster_centers_": own[order]}
-
-
 Attributes: TypeAlias = dict[str, Any]
 
 # Of the known: attributes whose last axis is the columns of records, in their ranges.
 LOCATIONS = (
     "center_",
-    "cluster_centers_",
     "data_max_",
     "data_min_",
     "location_",
@@ -359,7 +328,6 @@ _RECIPES: dict[str, Recipe] = {
         Recipe(complete=_complete_quadratic_discriminants),
         "QuadraticDiscriminantAnalysis",
     ),
-    **_of("cluster", Recipe(align=match_centers), "KMeans MiniBatchKMeans"),
     **_of(
         "mixture",
         Recipe(_names("weights_", "means_", "covariances_"), _complete_mixture),

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ledgers import database, interrupt, levels, reopened
 
 from skparisk.core.claim import mint
-from skparisk.ledger import LedgerError, PrivacyLedger, _lines
-from skparisk.ledger import _ledger as _file
+from skparisk.ledger import LedgerError, PrivacyLedger, _book
 
 
 def held(path):
@@ -173,7 +172,7 @@ def forge(path, change):
         change(documents)
         sealed = [("", "")]
         for document in documents:
-            sealed.append(_lines._seal(document, sealed[-1][1]))
+            sealed.append(_book._seal(document, sealed[-1][1]))
         connection.execute("DELETE FROM lines")
         connection.executemany(
             "INSERT INTO lines VALUES (?, ?, ?)",
@@ -304,6 +303,6 @@ def test_a_file_that_is_replaced_while_its_lock_is_waited_for_is_noticed(
     filed, monkeypatch
 ):
     ledger = PrivacyLedger.open(filed)
-    interrupt(monkeypatch, _file, "_begin", lambda: put_back_by_copy(filed))
+    interrupt(monkeypatch, _book, "_begin", lambda: put_back_by_copy(filed))
     with pytest.raises(LedgerError, match="was replaced"):
         ledger.spend(0.1)

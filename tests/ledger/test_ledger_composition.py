@@ -259,13 +259,12 @@ def test_a_ledger_that_is_over_its_budget_has_nothing_left(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("budget", [0.1, 1.0, 8.0, 10.0])
 @pytest.mark.parametrize("k", [1, 3, 11, 15])
-def test_a_split_can_be_spent_and_no_more(budget, k):
+def test_equal_shares_of_a_budget_can_be_spent_and_no_more(budget, k):
     """A k-th of ten cannot be spent three times, as decimals are added."""
     ledger = PrivacyLedger(budget)
-    parts = ledger.split(k)
-    assert len(parts) == k
-    assert sum(parts) == pytest.approx(budget)
-    for part in parts:
-        ledger.spend(part)
+    share = ledger.remaining(k)
+    assert share * k == pytest.approx(budget)
+    for _ in range(k):
+        ledger.spend(share)
     with pytest.raises(BudgetExceededError):
         ledger.spend(budget / 100)

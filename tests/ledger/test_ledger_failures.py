@@ -15,8 +15,7 @@ from ledgers import database, interrupt, levels, reopened
 
 from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _open, spend
-from skparisk.ledger import _ledger as _file
+from skparisk.ledger import LedgerError, PrivacyLedger, _book, _budget, _open, spend
 
 # Crashes
 
@@ -208,15 +207,15 @@ def test_what_does_not_fit_one_of_two_files_is_charged_to_none(tmp_path):
 def test_a_fork_in_the_midst_of_a_charge_takes_it_back(tmp_path, monkeypatch, in_child):
     """As a signal handler can fork; in the parent and in the child."""
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
-    monkeypatch.setattr(_file, "_here", _file._here)
+    monkeypatch.setattr(_book, "_here", _book._here)
 
     def fork():
-        _file._before_fork()
+        _book._before_fork()
         if in_child:
-            _file._here.lock.release()
-            _file._start_anew()
+            _book._here.lock.release()
+            _book._start_anew()
         else:
-            _file._after_fork()
+            _book._after_fork()
 
     interrupt(monkeypatch, _budget.Budget, "fits", fork)
     with pytest.raises(IncompatibleError, match="forked this process"):

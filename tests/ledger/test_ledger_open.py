@@ -19,7 +19,6 @@ from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
     _budget,
-    _marker,
     _open,
     check_room,
     spend,
@@ -217,7 +216,7 @@ def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch)
     ledger.spend(0.4)  # it is free again
 
 
-@pytest.mark.parametrize("function", ["_sweep", "_try_lock"])
+@pytest.mark.parametrize("function", ["_own_folder", "_try_lock"])
 def test_who_interrupts_the_opening_may_open_a_ledger(
     monkeypatch, marker_folder, function
 ):
@@ -227,10 +226,10 @@ def test_who_interrupts_the_opening_may_open_a_ledger(
         with inner:
             spend(0.1)
 
-    interrupt(monkeypatch, _marker, function, handler)
+    interrupt(monkeypatch, _open, function, handler)
     with PrivacyLedger(1.0) as outer:
         spend(0.2)
-        assert any(map(_marker._is_held, map(str, marker_folder.iterdir())))
+        assert any(map(_open._is_held, map(str, marker_folder.iterdir())))
     assert levels(inner) == [0.1]
     assert levels(outer) == [0.1, 0.2]
     assert list(marker_folder.iterdir()) == []

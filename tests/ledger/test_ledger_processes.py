@@ -14,17 +14,16 @@ import pytest
 from ledgers import interrupt, levels
 
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger import PrivacyLedger, _marker, _open, _system, spend, suspend_open
-from skparisk.ledger import _open as _clusters
+from skparisk.ledger import PrivacyLedger, _open, spend, suspend_open
 
 WORKERS = """
 import os, subprocess, sys, time
 from pathlib import Path
-from skparisk.ledger import PrivacyLedger, _system
+from skparisk.ledger import PrivacyLedger, _open
 from skparisk.ledger import spend, suspend_open
 from skparisk.ledger._open import refuse_without_level
 
-_system._PROC = Path(os.environ["PROC"])
+_open._PROC = Path(os.environ["PROC"])
 
 HOWS = ["plainly", "of unknown level", "suspended", "in a ledger of its own"]
 
@@ -100,7 +99,7 @@ PROCESSES = """
 import json, multiprocessing, os, sys, tempfile
 from pathlib import Path
 from joblib import Parallel, delayed
-from skparisk.ledger import PrivacyLedger, _marker
+from skparisk.ledger import PrivacyLedger, _open
 from workers import HOWS, exec_orphan, forked, in_a_grandchild, orphaned
 from workers import outcome, release
 from skparisk.ledger import suspend_open
@@ -111,7 +110,7 @@ if __name__ == "__main__":
     with PrivacyLedger(1.0) as ledger:
         # It ends as scripts do, which must not free the lock of the marker.
         found["fork that exits"] = forked(release, leave=sys.exit)
-        found["marker held"] = [_marker._is_held(str(p)) for p in folder.iterdir()]
+        found["marker held"] = [_open._is_held(str(p)) for p in folder.iterdir()]
         found["orphan"] = orphaned(release)
         found["grandchild"] = in_a_grandchild()
         found["new program"] = exec_orphan(TMPDIR=os.getcwd())
@@ -222,33 +221,33 @@ def test_a_marker_of_an_ancestor_counts_while_it_is_locked(marker_folder):
     for path, held in ((other, False), (parent, True)):
         with path.open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            assert _marker.Marker().in_an_ancestor() == held
+            assert _open.Marker().in_an_ancestor() == held
             if held:
                 with pytest.raises(IncompatibleError, match="n_jobs=1"):
                     spend(0.1)
                 with PrivacyLedger(1.0) as ledger:
                     spend(0.1)
                 assert levels(ledger) == [0.1]
-        assert not _marker.Marker().in_an_ancestor()
+        assert not _open.Marker().in_an_ancestor()
 
 
 def test_the_process_that_asked_for_a_worker_counts_as_well(monkeypatch, marker_folder):
     """A server may have started the worker, which is then no child of it."""
     parent = types.SimpleNamespace(pid=2**30)
-    monkeypatch.setattr(_system.multiprocessing, "parent_process", lambda: parent)
+    monkeypatch.setattr(_open.multiprocessing, "parent_process", lambda: parent)
     marker_folder.mkdir()
     with (marker_folder / f"{2**30}-x").open("xb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert _marker.Marker().in_an_ancestor()
+        assert _open.Marker().in_an_ancestor()
 
 
-def test_ancestors_are_known_as_far_as_the_system_tells(monkeypatch):
-    assert str(os.getppid()) in _system.ancestors()
+def test_ancestors_are_known_as_far_as_the_open_tells(monkeypatch):
+    assert str(os.getppid()) in _open._ancestors()
     with monkeypatch.context() as patch:
         patch.setattr(os, "getppid", lambda: 2**30)
-        assert _system.ancestors() == {str(2**30)}
-    monkeypatch.setattr(_system, "_PROC", Path("/nowhere"))
-    assert _system.ancestors() == {str(os.getppid())}
+        assert _open._ancestors() == {str(2**30)}
+    monkeypatch.setattr(_open, "_PROC", Path("/nowhere"))
+    assert _open._ancestors() == {str(os.getppid())}
 
 
 def test_without_a_place_for_temporary_files_no_marker_is_there(monkeypatch):
@@ -262,7 +261,7 @@ def test_without_a_place_for_temporary_files_no_marker_is_there(monkeypatch):
 
 
 def test_a_marker_that_is_gone_does_not_count(tmp_path):
-    assert not _marker._is_held(str(tmp_path / "gone"))
+    assert not _open._is_held(str(tmp_path / "gone"))
 
 
 def test_the_marker_is_in_the_environment_while_a_ledger_is_open(
@@ -273,7 +272,7 @@ def test_the_marker_is_in_the_environment_while_a_ledger_is_open(
         (path,) = marker_folder.iterdir()
         assert os.environ["SKPARISK_LEDGER"] == str(path)
         assert not _open._here.marker.in_an_ancestor()  # this process itself
-        assert _marker.Marker().in_an_ancestor()
+        assert _open.Marker().in_an_ancestor()
     assert "SKPARISK_LEDGER" not in os.environ
     other = tmp_path / "other"
     monkeypatch.setenv("SKPARISK_LEDGER", f"{other}")
@@ -313,10 +312,10 @@ def test_a_marker_that_is_removed_before_it_is_locked_is_made_again(
         for path in marker_folder.iterdir():
             path.unlink()
 
-    interrupt(monkeypatch, _marker, "_try_lock", remove)
+    interrupt(monkeypatch, _open, "_try_lock", remove)
     with PrivacyLedger(1.0):
         (path,) = marker_folder.iterdir()
-        assert _marker._is_held(str(path))
+        assert _open._is_held(str(path))
 
 
 def test_the_marker_is_there_while_any_ledger_is_open(marker_folder):
@@ -326,7 +325,7 @@ def test_the_marker_is_there_while_any_ledger_is_open(marker_folder):
         with second, first:
             assert list(marker_folder.iterdir()) == [path]
         assert list(marker_folder.iterdir()) == [path]
-        assert _marker._is_held(str(path))
+        assert _open._is_held(str(path))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(marker_folder.iterdir()) == []
     assert stat.S_IMODE(marker_folder.stat().st_mode) == 0o700
@@ -343,8 +342,8 @@ def test_a_folder_of_someone_else_is_not_used(
     else:
         marker_folder.mkdir()
         user = os.getuid()
-        monkeypatch.setattr(_marker, "_folder", lambda: marker_folder)
-        monkeypatch.setattr(_marker, "_user", lambda: user + 1)
+        monkeypatch.setattr(_open, "_folder", lambda: marker_folder)
+        monkeypatch.setattr(_open, "_user", lambda: user + 1)
     ledger = PrivacyLedger(1.0)
     with pytest.raises(PermissionError, match="set TMPDIR"), ledger:
         pass
@@ -383,8 +382,8 @@ def test_a_fork_without_open_ledgers_is_free(monkeypatch):
 def test_without_dask_nobody_is_told_and_nobody_asked(monkeypatch):
     """Nor is it imported."""
     monkeypatch.delitem(sys.modules, "distributed", raising=False)
-    _clusters.tell_clusters(is_open=True)
-    assert not _clusters.told_by_a_client()
+    _open.tell_clusters(is_open=True)
+    assert not _open.told_by_a_client()
     assert "distributed" not in sys.modules
 
 
@@ -399,4 +398,4 @@ def test_a_scheduler_tells_of_the_clients_that_it_has(told, expected):
     )
     client = types.SimpleNamespace(run_on_scheduler=lambda ask: ask(scheduler))
     distributed = types.SimpleNamespace(get_client=lambda address: client)
-    assert _clusters._is_told(distributed, "tcp://scheduler") is expected
+    assert _open._is_told(distributed, "tcp://scheduler") is expected

@@ -16,7 +16,7 @@ KILLS = Path(__file__).parents[2] / "benchmarks" / "ledger_crashes.py"
 SETUP = """
 import functools, json, os, signal, sqlite3, sys, threading, time
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _ledger
+from skparisk.ledger import LedgerError, PrivacyLedger, _book, _budget
 
 variant = sys.argv[1]
 
@@ -44,14 +44,14 @@ if variant == "unlocked":
     connect = sqlite3.connect
     sqlite3.connect = lambda path, **options: connect(f"{path}&nolock=1", **options)
 
-append = _ledger.FileBook.append
+append = _book.FileBook.append
 
 def slowly(*arguments):
     # A charge was checked, and is not yet written.
     time.sleep(0.001)
     append(*arguments)
 
-_ledger.FileBook.append = slowly
+_book.FileBook.append = slowly
 
 def spend_until_refused(path):
     def run(tell):
@@ -93,7 +93,7 @@ if variant == "closes":
     sqlite3.connect = connect
 PrivacyLedger(1.0, path="ledger").spend(0.1)
 ended = os.pipe()
-append = _ledger.FileBook.append
+append = _book.FileBook.append
 
 class Unlocked:
     # As if an interrupt kept the fork from waiting.
@@ -113,9 +113,9 @@ def charge(tell):
         written.set()
         forked.wait(0.5 if variant == "waits" else 30)
 
-    _ledger.FileBook.append = slowly
+    _book.FileBook.append = slowly
     if variant != "waits":
-        _ledger._here.lock = Unlocked()
+        _book._here.lock = Unlocked()
         sys.unraisablehook = lambda error: None
     spend = functools.partial(ledger.spend, 0.2, note="x" * 10**7)
     thread = threading.Thread(target=spend)
@@ -124,11 +124,11 @@ def charge(tell):
     connection = ledger._book._connection
     child = os.fork()
     if not child:
-        _ledger.FileBook.append = append
+        _book.FileBook.append = append
         if variant == "waits":
             PrivacyLedger.open("ledger").spend(0.3)
         if variant == "closes":
-            _ledger._end(connection)
+            _book._end(connection)
         if variant == "killed":
             os.close(ended[1])
             os.read(ended[0], 1)

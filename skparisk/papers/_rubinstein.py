@@ -1,4 +1,4 @@
-"""Operating points of Rubinstein and Aldà's calibration (Theorem 15, Table 1)."""
+"""Formulas of Rubinstein and Aldà: operating points, an SVM, another population."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from scipy.special import lambertw
 
 from skparisk.core.calibrate import DKW, best_rho
-from skparisk.core.checks import check_probability
+from skparisk.core.checks import check_at_least, check_number, check_probability
+from skparisk.svm._bounds import check_box
 
 
 @dataclass(frozen=True)
@@ -137,3 +138,76 @@ def dkw_least_risk(n_pairs: int) -> DKWOperatingPoint:
     """
     risk = DKW().certify_risk(n_pairs, n_pairs)
     return DKWOperatingPoint(n_pairs, n_pairs, risk, best_rho(n_pairs))
+
+
+def rubinstein_svm_sensitivity_bound(
+    n_records: int, C: float, *, n_features: int
+) -> float:
+    r"""Return Rubinstein and Aldà's bound of the l1 sensitivity of an SVM.
+
+    Parameters
+    ----------
+    n_records, C, n_features
+        As in :func:`~skparisk.svm.svm_sensitivity_bound`, n, C and d.
+
+    Returns
+    -------
+    bound : float
+        Of :math:`\|(w, b) - (w', b')\|_1`.
+
+    Notes
+    -----
+    Rubinstein and Aldà, ICML 2017, Proposition 19, as far as it can be recovered from
+    print: :math:`2 + 2 C_R \sqrt d + 4 C_R d / n` with :math:`C_R = n C`, for hinge
+    loss, replace-one, records in [0, 1]^d and an intercept without penalty.
+    :func:`~skparisk.svm.svm_sensitivity_bound` is less where n C is at least 1/4;
+    below that the formula is not proven.
+
+    Examples
+    --------
+    >>> from skparisk.papers import rubinstein_svm_sensitivity_bound
+    >>> rubinstein_svm_sensitivity_bound(1000, 0.003, n_features=16)
+    26.192
+    """
+    n, weight, d = check_box(n_records, C, n_features)
+    return 2 + 2 * weight * math.sqrt(d) + 4 * weight * d / n
+
+
+def rubinstein_transferred_risk(
+    risk: float, kl_divergence: float, n_records: int
+) -> float:
+    r"""Return a bound of the risk over pairs of another population.
+
+    Parameters
+    ----------
+    risk : float
+        Risk over pairs of a population P, in [0, 1].
+
+    kl_divergence : float
+        A bound :math:`\tau` of the Kullback-Leibler divergence of one record of P from
+        one of the other population, in nats, in [0, inf].
+
+    n_records : int
+        Records n of a database, >= 1.
+
+    Returns
+    -------
+    risk : float
+        :math:`\gamma + \sqrt{(n + 1) \tau / 2}`, at most 1.
+
+    Notes
+    -----
+    Rubinstein and Aldà, ICML 2017, Proposition 8, with Pinsker's inequality
+    (:ref:`thm-conversions`). The divergence has to be known, and tiny: 0.05 more at
+    1000 records takes 5e-6 nats. So it carries no certificate to other people.
+
+    Examples
+    --------
+    >>> from skparisk.papers import rubinstein_transferred_risk
+    >>> round(rubinstein_transferred_risk(0.05, 5e-6, n_records=999), 6)
+    0.1
+    """
+    gamma = check_number(risk, "risk", "[0, 1]")
+    divergence = check_number(kl_divergence, "kl_divergence", "[0, inf]")
+    n = check_at_least(n_records, "n_records", 1)
+    return min(1.0, gamma + math.sqrt((n + 1) * divergence / 2))

@@ -1,0 +1,111 @@
+"""Clusters: one step of Lloyd's algorithm, from public centers to private means."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from skparisk.core.checks import IncompatibleError
+from skparisk.core.sealed import take_rows
+from skparisk.queries._leaves import CenterCells, CentersQuery, TargetAddend
+from skparisk.queries._state import Numbers
+from skparisk.reference import TableReference
+from skparisk.reference._records import n_rows
+from skparisk.wrappers._forests import LeafTemplate
+from skparisk.wrappers._from_sums import find_kind
+from skparisk.wrappers._public_records import PublicRecords
+from skparisk.wrappers._public_steps import PublicSteps
+
+_KINDS = {"sklearn.cluster": ("KMeans", "MiniBatchKMeans")}
+_CENTERS = "centers"
+# Deviations from its center that a record counts with, at the least.
+_REACH = 4.0
+
+
+def find_centers(estimator: Any) -> Any:
+    """Return an estimator of cluster centers, as `find_kind` does."""
+    return find_kind(estimator, _KINDS)
+
+
+def make_centers_query(
+    estimator: Any, public: PublicRecords, *, paired: bool
+) -> tuple[CentersQuery, TableReference | None]:
+    """Return sums over the records of each public cluster, and the rows for pairs.
+
+    Rows lie closer to centers that were fitted to them than others do. Where pairs are
+    drawn from a table, half of it makes the centers, and pairs are of the other half.
+    """
+    kind = type(find_centers(estimator)).__name__
+    if public.reference is None:
+        raise IncompatibleError(
+            f"{kind} starts from public centers: give X_reference, public records or a "
+            "SchemaReference. Only sums over the records of each cluster are released."
+        )
+    every, apart = public.whole[0], None
+    rows = np.arange(n_rows(every))
+    if paired and public.reference_table is not None:
+        rows, apart = public.reference_table._split_off(None)
+    fitted = public.fit(estimator, (take_rows(every, rows), None))
+    before = fitted[:-1] if isinstance(fitted, Pipeline) else None
+    cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
+    if not cells.keeps_apart(every):
+        raise IncompatibleError(
+            f"The steps before {kind} must transform each record by itself, because a "
+            "record would else move others, but on the reference they do not: take "
+            "others, such as a StandardScaler."
+        )
+    places, around = cells.place(every)
+    if len(np.unique(places)) < cells.n_cells:
+        raise ValueError(
+            f"n_clusters must be at most the number of different public records, got "
+            f"{cells.n_cells}."
+        )
+    # Few records are closer to centers that were fitted to them than others are.
+    left = max(1, len(around) - cells.n_cells)
+    unit = np.sqrt((around**2).sum(axis=0) / left)
+    reach = np.maximum(np.abs(around).max(axis=0), _REACH * unit)
+    unit = np.where(unit > 2.0**-20 * reach, unit, np.where(reach > 0, reach, 1.0))
+    middle = np.zeros(len(unit))
+    addend = TargetAddend(-reach, reach, middle, unit, public.n_records)
+    query = CentersQuery(cells, addend, estimator)
+    added = addend(around)
+    template = CentersTemplate(
+        fitted,
+        addend,
+        public.n_records,
+        leaves=cells,
+        in_nodes=(),
+        in_cells=query.split(query(every))["sums"],
+        share=public.n_records / n_rows(every) if public.is_resampled else 0.0,
+        squares=(added**2).sum(axis=0),
+    )
+    names = () if before is None else tuple(name for name, _ in before.steps)
+    vars(query).update(template=template, public_steps=PublicSteps((*names, _CENTERS)))
+    return query, apart
+
+
+@dataclass(frozen=True, eq=False)
+class CentersTemplate(LeafTemplate):
+    """A fit to public records, whose centers are moved by means of released sums."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where centers are."""
+        return (self._inside("cluster_centers_"),)
+
+    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+        """Return a copy with centers from sums with noise of these deviations."""
+        assert isinstance(self.addend, TargetAddend)
+        moved = self.addend.as_targets(
+            self._values(released["sums"], deviations["sums"])
+        )
+        served = copy.deepcopy(self.fitted)
+        model = find_centers(served)
+        centers, cells = model.cluster_centers_ + moved, self.leaves
+        model.cluster_centers_ = np.clip(centers, cells.low, cells.high)
+        del model.labels_  # of public records, by other centers
+        return served
