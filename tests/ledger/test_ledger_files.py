@@ -263,16 +263,16 @@ MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
         (r"C:\ledger", None),
     ],
 )
-def test_network_file_books_are_known_by_their_mount(path, kind):
+def test_network_file_systems_are_known_by_their_mount(path, kind):
     assert _book.network_type(path, MOUNTS) == kind
 
 
-def test_where_the_book_tells_of_no_mounts_only_shares_of_windows_are_known():
+def test_where_the_system_tells_of_no_mounts_only_shares_of_windows_are_known():
     assert _book.network_type("/home/ledger", "") is None
     assert _book.network_type(r"\\server\share\ledger", "") == "UNC path"
 
 
-def test_a_ledger_on_a_network_file_book_is_refused(tmp_path, monkeypatch):
+def test_a_ledger_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
     (tmp_path / "self").mkdir()
     mounted = f"9 1 0:9 / {tmp_path} rw - nfs server:/ rw\n"
