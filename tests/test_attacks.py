@@ -269,7 +269,7 @@ UNKNOWN_CLASSES = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("parameters", "kind"), UNKNOWN_CLASSES)
 def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     X, y = labeled(60, 1)
@@ -287,6 +287,7 @@ def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     assert "classes" not in str(model.certificate_)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_classes_of_anything_public_are_no_release(kind):
@@ -580,6 +581,7 @@ def test_a_cache_on_the_disk_is_not_used(tmp_path):
     assert list(tmp_path.rglob("*.pkl"))  # which is what it would do
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "splitter",

@@ -271,6 +271,7 @@ def whereabouts():
     return os.getpid(), threading.get_ident()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_what_is_silenced_does_not_share_its_work(backend):
@@ -352,7 +353,7 @@ def test_databases_that_fail_are_counted_and_the_reason_is_said():
     assert f"{n_infinite} without an answer" in str(model.certificate_)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "plan",
     [

@@ -426,6 +426,7 @@ def test_a_table_without_a_head_is_not_shown(folder, capsys):
 NOT_TOLD = ["Maria Huber", "1e999", "-inf", "0x1F", "9" * 400, "\x00", '"', "\u202e"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", NOT_TOLD)
 def test_no_private_value_is_told_or_refused(value, folder, capfd):
     """Whatever stands in one cell: in a column of numbers, of words, in the target."""

@@ -145,6 +145,7 @@ def test_columns_are_left_out(folder, capsys):
     assert [*model.feature_names_in_] == ["age", "job"]
 
 
+@pytest.mark.slow
 def test_a_malformed_line_is_neither_told_nor_refused(folder, capsys):
     """Nor a number that no fit has an answer for, nor bytes that are no text."""
     lines = Path("private.csv").read_bytes().splitlines()
@@ -185,6 +186,7 @@ def test_a_reference_must_be_text_that_is_read_as_the_private_one(folder, capsys
     assert "'latin.csv' must be in UTF-8" in refused(argv, capsys)
 
 
+@pytest.mark.slow
 def test_a_policy_that_a_fit_breaks_is_told_at_the_end(folder, capsys):
     """What could not be known before: the exit code is that of `check`."""
     (folder / "audited.toml").write_text("epsilon = 2\nreference_audited = true\n")

@@ -100,6 +100,7 @@ def test_exact_level_of_two_releases_by_quadrature():
         assert delta_of_both(mpmath.mpf(found * (1 - 1e-6))) > delta
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", [2, 60, 256, 512, 600])
 def test_exact_level_of_gaussian_noise_is_that_of_one_release(n):

@@ -112,6 +112,7 @@ def test_the_core_imports_nothing_else_of_the_package():
         assert path == "core/__init__.py" or "import_module" not in calls, path
 
 
+@pytest.mark.slow
 def test_one_file_reads_the_random_source_of_the_system():
     """`uuid4` numbers ledgers, and makes no noise."""
     assert users("urandom") == {"core/exact.py"}
@@ -215,6 +216,7 @@ def test_a_query_that_panics_says_nothing():
         answered(interrupts, np.ones((3, 1)), None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
 def test_who_comes_first_in_a_private_table_is_a_secret(container):
     """People sort tables, and sampled databases are in a random order."""

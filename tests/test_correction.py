@@ -196,6 +196,7 @@ def test_residuals_are_of_fits_to_other_rows(n_rows):
     assert np.mean(known**2) > 1.05 * np.mean(own**2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_scores_are_of_fits_to_other_rows(n_classes):
     """With all classes in each; those of the fit itself are far surer."""
@@ -304,6 +305,7 @@ def share_beyond(
     return np.mean(shares), error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [30, 60])
 def test_noise_is_enough_for_new_people(n_rows):
     """And that of residuals of the public fit itself is not."""
@@ -313,6 +315,7 @@ def test_noise_is_enough_for_new_people(n_rows):
     assert share > 0.2 + 5 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("usual", [TWO_CLASSES, THREE_CLASSES], ids=["two", "three"])
 def test_noise_is_enough_for_the_classes_of_new_people(usual):
     """That of scores of the public fit itself is not, nor is clearly less noise."""
@@ -324,6 +327,7 @@ def test_noise_is_enough_for_the_classes_of_new_people(usual):
     assert share > 0.2 + 5 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("usual", [RIDGE, TWO_CLASSES], ids=["ridge", "classes"])
 def test_noise_of_a_split_table_is_exact(usual):
     share, error = share_beyond(120, usual, sampling="split")
@@ -372,6 +376,7 @@ def test_a_tenth_less_noise_or_more_is_noticed(usual):
     assert more < 0.2 - 3 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_errors_are_those_of_fits_to_other_people(name):
     """What a penalty leaves of a shift, and both covariances, against simulations."""
@@ -631,6 +636,7 @@ WORDS = np.array(["no", "yes"])[TWO.astype(int)]
 LABELS = {"numbers": TWO, "words": WORDS, "three": THREE}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sampling", ["leave-out", "split"])
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("labels", LABELS)

@@ -71,6 +71,7 @@ def released(model):
     return model.sums_ if hasattr(model, "sums_") else np.append(model.coef_, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_numbers_are_those_in_memory(name):
     model, public = MODELS[name]

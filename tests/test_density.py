@@ -382,7 +382,7 @@ def grid_cdf(model, n=100_001):
     return lambda t: np.interp(t, x, cdf / cdf[-1])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, int])
 @pytest.mark.parametrize("values", [None, NOISY])
 def test_samples_have_the_released_density(values, make):

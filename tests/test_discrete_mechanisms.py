@@ -47,6 +47,7 @@ def rows_of_weights(n_inputs, n_outputs):
     return st.lists(row, min_size=n_inputs, max_size=n_inputs)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(
     given=st.tuples(st.integers(1, 4), st.integers(1, 6)).flatmap(
@@ -85,6 +86,7 @@ def test_the_released_law_is_the_nearest_of_whole_numbers(given):
         assert exact <= mechanism.epsilon <= exact * (1 + mpmath.mpf(2) ** -49)
 
 
+@pytest.mark.slow
 @seeds
 def test_outputs_follow_their_rows_and_no_other_level(seed):
     matrix = np.array([[0.5, 0.3, 0.2], [0.25, 0.3, 0.45], [0.2, 0.6, 0.2]])

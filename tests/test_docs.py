@@ -160,6 +160,7 @@ def test_every_page_is_reached_from_the_landing_page():
     assert set(clicks()) == set(TEXTS)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("page", "answer"),
     [
@@ -194,6 +195,7 @@ def said():
     return "\n".join(texts)
 
 
+@pytest.mark.slow
 def test_messages_that_are_explained_are_those_of_the_package():
     page = TEXTS["docs/troubleshooting.rst"]
     messages = re.findall(r'^"(.+)"$', page, re.M)
@@ -223,6 +225,7 @@ def test_pictures_of_pages_are_there():
             assert (ROOT / page).parent.joinpath(file).is_file()
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_landing_page_is_drawn_by_its_script(tmp_path):
     medians = np.array([worth.scores(repeat, sizes=(100, 300)) for repeat in range(2)])
     assert medians.shape == (2, 2, len(worth.WAYS))

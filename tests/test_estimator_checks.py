@@ -52,7 +52,7 @@ def wrapped(**parameters):
     return found
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(1)
 @parametrize_with_checks(
     [
         PrivateRidge(noise_random_state=0),
@@ -85,6 +85,7 @@ TWO_NOISY_FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [PrivateRidge(), SensitivitySampler()])
 def test_defaults_fail_only_where_two_noisy_fits_are_compared(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)

@@ -113,6 +113,7 @@ def outcome(kind):
         return Outcome(*names, error=error)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore")

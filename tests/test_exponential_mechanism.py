@@ -47,6 +47,7 @@ def exact_loss(choice, scores, neighbor):
     return max(abs(mpmath.log(p / q)) for p, q in pairs)
 
 
+@pytest.mark.slow
 @seeds
 @pytest.mark.parametrize(
     ("sensitivity", "epsilon"), [(4.0, 4.0), (2.5, 0.8), (3.7e-4, 1e-4)]

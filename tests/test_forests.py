@@ -758,6 +758,7 @@ WITH_TREES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", WITH_TREES, ids=range(len(WITH_TREES)))
 def test_nothing_stands_between_the_fields_of_nodes(estimator):
     """Copies of scikit-learn have there what was in memory: private records, too."""

@@ -252,6 +252,7 @@ def test_no_shift_is_rounded_to_the_optimistic_side(inverse, law):
             assert law(epsilon, shift) <= target
 
 
+@pytest.mark.slow
 @derandomized
 @given(epsilon=levels, target=targets, factor=st.floats(1.001, 3.0))
 def test_shifts_are_monotone_and_in_order(epsilon, target, factor):

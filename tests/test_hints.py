@@ -209,6 +209,7 @@ def test_noise_that_drowns_what_was_released_is_said(sensitivity):
     assert hint(1e4) == ""
 
 
+@pytest.mark.slow
 def test_every_hint_says_what_helps():
     """Also where there is nothing to set but the level."""
     best = SensitivitySampler(n_pairs=200, randomness="both", law="gaussian")
@@ -218,6 +219,7 @@ def test_every_hint_says_what_helps():
         assert "helps: ." not in hint
 
 
+@pytest.mark.slow
 def test_a_penalty_that_makes_the_model_constant_is_said():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(900, 12))
@@ -263,7 +265,7 @@ def test_one_line_of_the_representation_is_the_hint():
 # References that are far
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_honest_references_hardly_ever_warn(shape, epsilon):
@@ -276,6 +278,7 @@ def test_honest_references_hardly_ever_warn(shape, epsilon):
     assert sum(far) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("what", ["other units", "other targets", "other people"])
 def test_references_that_are_far_warn(shape, what):

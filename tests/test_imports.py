@@ -59,6 +59,7 @@ def read_sources():
     return {name: path.read_text("utf-8") for name, path in SOURCES.items()}
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_way_of_others():
     """For type checkers neither."""
     edges = graph(read_sources())
@@ -78,11 +79,13 @@ def as_parts(edges):
     return parts
 
 
+@pytest.mark.slow
 def test_parts_import_each_other_in_one_direction():
     """A folder whose modules import another folder is not imported there."""
     assert circle(as_parts(graph(read_sources()))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "line",

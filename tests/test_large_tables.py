@@ -41,6 +41,7 @@ def test_rows_that_are_looked_at_when_drawn_give_the_same_differences(
     np.testing.assert_allclose(drawn, once, rtol=0, atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pairs_of_a_file_are_those_of_the_same_rows_in_memory(dtype, tmp_path):
     """To the last bit."""
@@ -107,6 +108,7 @@ def test_rows_of_blocks_do_not_depend_on_how_they_are_cut():
     np.testing.assert_array_equal(every.pool.X, ROWS[:, :3])
 
 
+@pytest.mark.slow
 @seeds
 def test_all_rows_of_blocks_are_as_likely(seed):
     """Those of the first block and of the last; and not 10 % more or less."""

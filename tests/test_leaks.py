@@ -163,6 +163,7 @@ def test_no_frame_holds_the_answer_where_the_noise_fails(name, monkeypatch):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_ledger_without_room_refuses_before_there_is_an_answer(name):
     with PrivacyLedger(0.5) as ledger, pytest.raises(BudgetExceededError) as caught:
@@ -274,6 +275,7 @@ def test_no_message_shows_a_value_of_any_table(what, wrong):
     assert "91234" not in " ".join(told)
 
 
+@pytest.mark.slow
 def test_moments_of_many_columns_fail_before_they_are_charged():
     """Their noise is 24 530 variances, and no matrix of 4.8 gigabytes."""
     rows = RNG.uniform(-1, 1, (300, 220))

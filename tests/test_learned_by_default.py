@@ -257,6 +257,7 @@ def test_rows_and_records_that_must_not_serve_for_weights_do_not():
 # What was refused once
 
 
+@pytest.mark.slow
 def test_constant_and_rare_columns_fit():
     """One-hot, of which one category is rare and another one is not there."""
     words = np.array(["a"] * 250 + ["b"] * 146 + ["c"] * 4, dtype=object)
@@ -273,6 +274,7 @@ def test_constant_and_rare_columns_fit():
         assert evidence.n_shape_pairs == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["auto", "diagonal", "whitened"])
 def test_empty_pixels_fit(shape):
     """More outputs than pairs to learn from are diagonal; some pixels are empty."""
@@ -335,6 +337,7 @@ def histogram(X):
     return np.histogram(X, bins=np.linspace(-3, 3, 12))[0].astype(float)
 
 
+@pytest.mark.slow
 def test_shape_that_costs_more_than_it_brings_is_not_taken():
     """Counts move two at a time; what is correlated, all together."""
     records = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))

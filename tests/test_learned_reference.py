@@ -356,6 +356,7 @@ def test_nothing_of_the_records_stays():
 # Estimators and tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [PrivateLogisticRegression, PrivateLinearSVC])
 def test_classifiers_have_the_declared_classes(estimator):
     """Learned in one fit, or before."""
@@ -373,6 +374,7 @@ def test_classifiers_have_the_declared_classes(estimator):
         assert set(model.predict(X)) <= {"maybe", "no", "yes"}
 
 
+@pytest.mark.slow
 def test_frames_have_their_structure_from_the_learned_law():
     """Categories that are declared are known, whatever was drawn."""
     frame = pd.DataFrame(

@@ -98,7 +98,7 @@ def worst_neighbors(model, n_classes, seed, n_trials=40):
     return worst, worst_lacking
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("C", "attained"), [(0.05, 0.37), (3.0, 0.1)])
 @classes_2_3
 @with_and_without_intercept

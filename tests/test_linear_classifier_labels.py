@@ -53,7 +53,7 @@ LABELS = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @each_shell
 def test_labels_of_any_type_are_predicted(shell, labels):
@@ -69,6 +69,7 @@ def test_labels_of_any_type_are_predicted(shell, labels):
         np.testing.assert_array_equal(model.predict(X), twin.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, int])
 def test_classes_have_the_type_of_public_labels(dtype):
     """One private label of another type would tell of itself by it."""

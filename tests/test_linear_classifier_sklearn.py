@@ -175,6 +175,7 @@ def test_the_reference_is_routed_through_a_pipeline_and_transformed(shell):
     assert pipeline.predict(shifted).shape == (100,)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @each_shell
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
@@ -337,6 +338,7 @@ TWO_NOISY_FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @leaks
 @skips

@@ -80,6 +80,7 @@ def test_fitted_attributes_are_the_documented_ones(shell, way, n_classes):
     assert (model.sampler_ is None) == (way in ("declared", "bound"))
 
 
+@pytest.mark.sampled(1)
 @classes_2_3
 @each_shell
 def test_the_sampled_sensitivity_is_that_of_the_sampler(shell, n_classes):
@@ -95,7 +96,7 @@ def test_the_sampled_sensitivity_is_that_of_the_sampler(shell, n_classes):
     np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @each_way
 def test_noise_differs_each_time_and_repeats_only_with_a_warning(shell, way):
     parameters, reference = ways(shell)[way]
@@ -111,6 +112,7 @@ def test_noise_differs_each_time_and_repeats_only_with_a_warning(shell, way):
     assert not model.certificate_.private
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", ["sampled", "on the sampler", "declared"])
 @each_shell
 def test_infinite_epsilon_is_the_answer_of_the_query(shell, way):
@@ -232,6 +234,7 @@ def exact_statistics(shell):
     }
 
 
+@pytest.mark.sampled(1)
 @each_way
 def test_the_pickle_holds_no_exact_statistic_of_the_private_data(shell, way):
     parameters, reference = ways(shell)[way]

@@ -517,6 +517,7 @@ def test_reference_is_routed_through_a_pipeline_and_transformed():
         assert search.best_estimator_[-1].certificate_.leaks == {Leak.CHOSEN}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_search_reaches_the_sampler():
     model = PrivateRidge(sensitivity=SensitivitySampler())

@@ -27,6 +27,7 @@ def worst_pairs(n, d, radius, seed=0):
                 yield (X, y), (X[1:], y[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("radius", "scaling"), [(1.0, 0.0), (3.0, 0.5), (1.0, 4.0)])
 def test_bound_is_never_exceeded_and_nearly_attained(radius, scaling):

@@ -380,7 +380,7 @@ def assert_block_is_right(query, pairs):
     return found
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(
@@ -464,6 +464,7 @@ def test_numbers_of_any_type_are_the_same_records():
     np.testing.assert_array_equal(query(whole.astype(int), y), query(whole, y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_pairs_that_follow_other_paths_than_private_records_are_paid_for(seed):
     """Where the penalty is lost beside squares of the records."""

@@ -167,6 +167,7 @@ def test_answers_are_the_exact_minimizers(shape, n_classes, C, fit_intercept):
 RAW = [(load_breast_cancer, 1.0), (load_wine, 1e3), (load_digits, 1e-2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "C"), RAW)
 def test_raw_records_are_answered_as_by_scikit_learn(load, C):
     """Lengths beside areas, columns that are constant, and 260 outputs."""
@@ -221,6 +222,7 @@ def test_units_of_columns_change_units_of_answers(n_classes, fit_intercept):
         np.testing.assert_allclose(scaled, answer, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 @two_or_three
 def test_what_overflows_has_an_answer_or_none_and_no_word_of_it(n_classes):
     """A warning, or an error, would tell of private records; as would public ones."""
@@ -355,7 +357,7 @@ def test_queries_are_values():
 TABLES = [(n_rows, "leave-out") for n_rows in (25, 60, 200, 700)] + [(200, "split")]
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(400))
 def test_differences_are_those_of_answers_one_by_one(seed):
     draw = random.Random(seed).choice
@@ -387,6 +389,7 @@ def test_a_neighbor_without_the_only_record_that_tells_of_a_feature(
         assert_differences(query, swapped(X, y, 0, other))
 
 
+@pytest.mark.sampled(1)
 @each_relation
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n_records", [40, 200])
@@ -416,6 +419,7 @@ def test_what_does_not_converge_is_not_answered(n_rows, monkeypatch):
     assert block.failure.startswith("the solver did not converge: bring features to")
 
 
+@pytest.mark.slow
 @each_relation
 @pytest.mark.parametrize(("C", "unit"), [(1e4, 1.0), (1.0, 1e8)])
 @pytest.mark.parametrize("n_rare", [8, 50])

@@ -30,6 +30,7 @@ positive = st.floats(min_value=1e-100, max_value=1e100)
 levels = st.floats(min_value=1e-8, max_value=1e100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, 1.0, -123.456])
 def test_noise_follows_the_exact_law_and_no_other_scale(value):
     mechanism = LaplaceMechanism(sensitivity=2.0, epsilon=0.5)
@@ -48,6 +49,7 @@ def low_bits_share(values):
     return np.count_nonzero(bits == 0), len(near)
 
 
+@pytest.mark.slow
 def test_low_bits_do_not_depend_on_the_value():
     mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=1.0)
     counts = []
@@ -375,6 +377,7 @@ def test_values_of_another_length_are_refused(kind, values):
 # Gaussian noise for a known sensitivity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, -123.456])
 def test_gaussian_noise_follows_the_exact_law_and_no_other_scale(value):
     scale = 3.98762489  # the root of Balle and Wang's Theorem 8 by mpmath
@@ -435,6 +438,7 @@ def test_gaussian_scale_pays_for_the_coarsest_grid(epsilon, n_outputs, delta):
     assert 2**-22 < share <= 2**-20 * (1 + 2.0**-19)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=50, deadline=None)
 @given(
     sensitivity=st.floats(1e-50, 1e50),

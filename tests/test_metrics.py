@@ -157,6 +157,7 @@ def test_the_noise_has_the_law_that_the_level_asks_for(scoring, monkeypatch):
         assert not is_laplace(amounts(scoring))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("scoring", module._SCORINGS)
 def test_the_interval_knows_the_noise(scoring, records, models):

@@ -190,6 +190,7 @@ def test_columns_that_do_not_vary():
     np.testing.assert_array_equal(moments.pca(1).explained_variance_ratio_, [0.0])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, np.inf])
 def test_a_constant_column_has_no_correlation(epsilon):
     """A ratio of noise, or of rounding errors, would be any number."""

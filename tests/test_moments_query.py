@@ -225,6 +225,7 @@ def test_largest_move_in_a_domain(relation, radius):
     assert alone.largest_move(Domain(domain.columns), 9, relation) is not None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(("radius", "limit"), [(None, 1.0), (None, 0.4), (0.3, 1.0)])
 @pytest.mark.parametrize("size", [0.5, 3.0])

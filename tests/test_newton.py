@@ -150,6 +150,7 @@ def test_whole_steps_lead_astray_and_shorter_ones_do_not(n_classes, seed):
     assert problem.slope_left(weights, found) < 1e-12
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1.0, 30.0])
 @each_number_of_classes
 def test_it_ends_at_the_minimum_wherever_it_begins(n_classes, size):
@@ -174,6 +175,7 @@ def test_it_ends_at_the_minimum_wherever_it_begins(n_classes, size):
 # Each database by itself
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [1.0, 1e3])
 @pytest.mark.parametrize("scores", [False, True])
 @each_number_of_classes

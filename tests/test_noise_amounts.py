@@ -55,6 +55,7 @@ def many_outputs():
     return make_sampler(n_pairs=4000).fit(X)
 
 
+@pytest.mark.slow
 def test_noise_and_pairs_together_need_less_for_many_outputs():
     ratio = size_of_noise(randomness="both") / size_of_noise()
     assert ratio < 0.5

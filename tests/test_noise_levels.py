@@ -360,6 +360,7 @@ def test_critical_scales_over_pairs_keep_the_exact_loss(epsilon, distance):
 # Risk control
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(epsilon=levels, gamma=st.floats(0.01, 0.9), n_pairs=st.integers(120, 400))
 def test_average_risk_is_controlled_and_no_more_than_that(epsilon, gamma, n_pairs):
@@ -397,6 +398,7 @@ def test_risk_that_all_pairs_may_exceed_has_no_curve():
     assert level.curve is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("units", [1e-200, 1e-12, 1e-6, 1.0, 1e12, 1e200])
 def test_average_risk_is_controlled_in_any_units(units):
     """The search is relative: with an absolute tolerance it would not come back."""

@@ -312,7 +312,7 @@ def share_above(sampler, fresh, scale):
     return np.mean(np.abs(loss) > EPSILON)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(
     "plan",

@@ -418,7 +418,7 @@ def test_unknown_shapes_are_refused():
         fit_noise_shape("round", DIFFERENCES)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @every_shape
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_noise_has_the_law_and_covariance_it_says(law, name):

@@ -67,6 +67,7 @@ TWINS = {"X_reference": PUBLIC, "y_reference": PUBLIC_TARGETS}
 CLASSES = {"X_reference": FLAT, "y_reference": FLAT_LABELS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["auto", "isotropic", "diagonal", "whitened"])
 def test_a_coefficient_that_public_twins_leave_at_zero(shape):
     """Seen: noise of 1e-16, where 36 % of real pairs were beyond epsilon."""
@@ -80,6 +81,7 @@ def test_a_coefficient_that_public_twins_leave_at_zero(shape):
     assert abs(Lasso(alpha=0.1).fit(PRIVATE, TARGETS).coef_[zero][0]) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["auto", "isotropic"])
 def test_variances_that_only_what_is_added_for_stability_moves(shape):
     """Seen: a number with noise of 1e-7."""
@@ -97,6 +99,7 @@ def test_variances_that_only_what_is_added_for_stability_moves(shape):
     np.testing.assert_array_equal(first.estimator_.theta_[:, 2], 7.0)
 
 
+@pytest.mark.slow
 def test_centers_of_clusters():
     model = PrivateEstimator(KMeans(2, n_init=1), sensitivity=sampler(), random_state=0)
     first, other, n = released_twice(model, VARIED, X_reference=FLAT)
@@ -107,6 +110,7 @@ def test_centers_of_clusters():
         )
 
 
+@pytest.mark.slow
 def test_predictions_that_all_public_fits_agree_on():
     points = np.array([[40.0, 0.0], [0.05, 0.0], [-40.0, 0.0]])
     model = PrivateEstimator(
@@ -124,6 +128,7 @@ def test_predictions_that_all_public_fits_agree_on():
         np.testing.assert_allclose(proba[[0, 2]], [[0, 1], [1, 0]], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["isotropic", "diagonal", "whitened"])
 def test_coefficients_of_solvers(shape):
     """With what they are off by, which noise of a shape pays for."""
@@ -189,6 +194,7 @@ INCOMES = np.random.default_rng(1).lognormal(10, 1, size=(2000, 1))
 AGES = np.random.default_rng(2).normal(size=2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["auto", "isotropic", "diagonal", "whitened"])
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_a_maximum_is_refused_also_beside_a_mean(shape, law):
@@ -214,6 +220,7 @@ class Highest(BaseEstimator):
         return self
 
 
+@pytest.mark.slow
 def test_a_maximum_is_refused_as_an_attribute_by_its_name():
     model = PrivateEstimator(Highest(), ["mean_", "max_"], random_state=1)
     public = np.column_stack([AGES, INCOMES])
@@ -221,6 +228,7 @@ def test_a_maximum_is_refused_as_an_attribute_by_its_name():
         model.fit(public + 1.0, X_reference=public)
 
 
+@pytest.mark.slow
 def test_what_describes_a_table_is_refused_for_its_extremes():
     frame = pd.DataFrame({"income": INCOMES[:, 0], "age": AGES})
     release = SensitivitySampler(lambda table: table.describe(), random_state=1)
@@ -232,6 +240,7 @@ def test_what_describes_a_table_is_refused_for_its_extremes():
     assert quartiles.certificate_.evidence.n_constant == 2  # their counts
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", ["auto", "isotropic", "diagonal", "whitened"])
 @pytest.mark.parametrize("falling", [1.0, 0.8, 0.6])
 def test_counts_of_a_fine_histogram_are_released(falling, shape):

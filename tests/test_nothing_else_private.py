@@ -344,6 +344,7 @@ def assert_same(act, kinds, **options):
         assert other == (first if paged else {**first, "pages": []})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_but_the_release_depends_on_private_records(name):
     assert_same(CASES[name], kinds_of(name))
@@ -440,6 +441,7 @@ LEAKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEAKS)
 def test_one_number_more_is_noticed(name, monkeypatch):
     monkeypatch.setattr(Leaky, "leak", LEAKS[name])

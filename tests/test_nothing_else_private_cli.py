@@ -84,6 +84,7 @@ def with_odd_lines(text):
     return "".join([*lines[:-2], ODD])
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SCORED)
 def test_nothing_but_the_release_depends_on_a_private_table(name, commanding):
@@ -101,6 +102,7 @@ def test_errors_are_the_same_for_other_tables(spoil, commanding):
     assert other == first
 
 
+@pytest.mark.slow
 def test_of_a_secret_sample_no_more_is_printed(commanding):
     """What is filed has the scale of the noise, which depends on all records."""
     act = commanding([*fit_of("ridge", *NUMBER), "--secret-sample", "0.5"])
@@ -109,6 +111,7 @@ def test_of_a_secret_sample_no_more_is_printed(commanding):
     assert first["printed"] == other["printed"] != ""
 
 
+@pytest.mark.slow
 def test_releases_with_their_own_noise_are_noticed(commanding):
     act = commanding(fit_of("ridge", *NUMBER))
     first, other = (told(act, KINDS[0], replaced=()) for _ in range(2))

@@ -213,6 +213,7 @@ def test_census_is_normalized_and_split_as_in_the_paper(census):
     assert census.query.alpha == 118
 
 
+@pytest.mark.slow
 def test_sensitivities_of_census_pairs_are_spread_less_than_in_the_paper(census):
     private, public = (
         np.quantile(
@@ -255,6 +256,7 @@ def test_figures_2_and_3_and_example_6():
     assert all(line.agrees for line in lines)
 
 
+@pytest.mark.slow
 def test_sampled_sensitivity_of_a_mean_nears_the_exact_one_from_above():
     few, many = (rubinstein_sampling.sampled_means(m, 5) for m in (500, 2000))
     assert np.isnan(few.ratios[:, :-2]).all()  # below 0.0774
@@ -347,6 +349,7 @@ def test_command_fails_where_something_is_not_as_expected(
     assert runner.main(["--only", "lecture", "--output", str(tmp_path)]) == status
 
 
+@pytest.mark.slow
 def test_table_and_page_are_written_where_they_stand(tmp_path, monkeypatch):
     readme, page = tmp_path / "README.md", tmp_path / "papers.rst"
     readme.write_text(f"before\n{_write.TABLE}stale\n{_write.END}after\n")

@@ -72,6 +72,7 @@ def test_what_was_compared_is_kept_and_what_was_chosen_is_released(name):
     assert len(repr(choice)) < 60
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @each_model
 def test_choice_is_that_of_the_reference_and_the_seed_alone(name):
@@ -163,6 +164,7 @@ def test_few_rows_of_a_large_table_are_enough_for_a_choice(drawn_from, monkeypat
     assert given.noise_scale_ == again.noise_scale_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_rare", "n_rows"), [(8, 1200), (100, 240), (400, 100)])
 def test_a_choice_does_not_miss_a_rare_class_of_a_large_table(
     n_rare, n_rows, drawn_from, monkeypatch
@@ -181,6 +183,7 @@ def test_a_choice_does_not_miss_a_rare_class_of_a_large_table(
     assert set(drawn_from) == {n_rows}
 
 
+@pytest.mark.slow
 def test_more_noise_wants_more_penalty():
     """In the median: where scores are flat, it is a matter of chance."""
     chosen = [
@@ -367,6 +370,7 @@ def test_size_is_private_with_add_remove():
         fit(RIDGE, sensitivity=sampler.set_params(n_records=1))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("model", "y"),
     [
@@ -506,6 +510,7 @@ def test_penalty_that_no_noise_is_enough_for_is_not_chosen():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_searches_and_pipelines_pass_it_on():
     table = TableReference(*PUBLIC.values())

@@ -103,6 +103,7 @@ def two(labels):
     return np.where(labels > 0, "high", "low")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("last", "by_hand", "labels"),
     [
@@ -137,6 +138,7 @@ def test_the_last_step_is_as_a_linear_model_by_hand(last, by_hand, labels):
     assert shown.public_only == by_hand.reference_comparison_.public_only
 
 
+@pytest.mark.slow
 def test_a_pipeline_at_the_end_of_another_is_as_one():
     flat = make_pipeline(preparation(), PCA(2), Ridge())
     nested = make_pipeline(preparation(), make_pipeline(PCA(2), Ridge()))
@@ -147,6 +149,7 @@ def test_a_pipeline_at_the_end_of_another_is_as_one():
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
+@pytest.mark.slow
 def test_differences_are_those_of_refits():
     """Of residuals under fits to other rows, behind the steps."""
     model = fitted(private(make_pipeline(preparation(), Ridge())))
@@ -165,6 +168,7 @@ def test_differences_are_those_of_refits():
     np.testing.assert_allclose(query(*database), refit(*database), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "last",
     [
@@ -186,11 +190,13 @@ def test_others_are_fitted_as_they_are(last):
         fitted(model.set_params(combine="reference"), *data)
 
 
+@pytest.mark.slow
 def test_records_of_a_pool_are_transformed_once_with_the_same_differences():
     model = fitted(private(make_pipeline(preparation(), Lasso(0.1)), gamma=0.2))
     assert_pool_is_asked_alike(model.sampler_.query_, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_the_pipeline_itself():
     columns, public = X[["age"]], X_PUBLIC[["age"]]
     pipe = make_pipeline(StandardScaler(), Ridge())
@@ -201,6 +207,7 @@ def test_without_noise_it_is_the_pipeline_itself():
     assert (model.public_steps_, model.combine_) == ((), None)
 
 
+@pytest.mark.slow
 def test_a_sampler_that_is_fitted_serves_other_fits():
     model = fitted(private(make_pipeline(preparation(), Ridge())))
     again = private(make_pipeline(preparation(), Ridge()), sensitivity=model.sampler_)
@@ -212,6 +219,7 @@ def test_a_sampler_that_is_fitted_serves_other_fits():
         again.set_params(combine=None).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_steps_by_their_names_are_released():
     names = ("steps.standardscaler.mean_", "steps.ridge.coef_")
     pipe = make_pipeline(StandardScaler(), Ridge())
@@ -222,6 +230,7 @@ def test_steps_by_their_names_are_released():
     assert model.released_.shape == (2,)
 
 
+@pytest.mark.slow
 def test_a_mean_of_a_column_is_released_by_its_name_beside_categories():
     inside = "steps.columntransformer.transformers_.pipeline.steps.standardscaler.mean_"
     names = (inside, "steps.ridge.coef_", "steps.ridge.intercept_")
@@ -244,6 +253,7 @@ class Centered(TransformerMixin, BaseEstimator):
 FILLED = FunctionTransformer(lambda X: np.where(np.isnan(X), np.nanmax(X, 0), X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [Centered(), FILLED], ids=["centered", "filled"])
 def test_steps_that_look_at_other_records_transform_each_database(step):
     """Behind such a step a record of the pool is not the same in all of them."""
@@ -293,6 +303,7 @@ def beyond(seed):
     return np.mean(np.abs(real).sum(axis=1) > sampler.noise_scale_)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "step",
     [
@@ -331,6 +342,7 @@ def test_all_classes_are_in_both_halves_of_a_table():
     assert list(model.classes_) == [0, 1, 2]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "pipe",
     [
@@ -359,6 +371,7 @@ def test_of_many_columns_there_is_no_correction():
     assert not model.sampler_.query_.is_correction
 
 
+@pytest.mark.slow
 def test_without_a_public_fit_there_is_no_correction():
     """Targets whose squares are no numbers."""
     numbers, y, public = X[["age"]], 1e200 * Y, X_PUBLIC[["age"]]
@@ -398,6 +411,7 @@ def many(records):
     return records
 
 
+@pytest.mark.slow
 def test_steps_may_fail_alone():
     pipe = make_pipeline(FunctionTransformer(many), StandardScaler(), Ridge())
     model = fitted_to_ages(private(pipe, gamma=0.2))
@@ -405,6 +419,7 @@ def test_steps_may_fail_alone():
     assert np.isfinite(model.predict(X[["age"]])).all()
 
 
+@pytest.mark.slow
 def test_points_of_predictions_are_prepared_as_records_are():
     pipe = make_pipeline(preparation(), KernelRidge())
     surrogate = make_pipeline(preparation(), Ridge())
@@ -425,6 +440,7 @@ class Doubled(BaseEstimator):
         return self.factor_ * np.asarray(X)
 
 
+@pytest.mark.slow
 def test_steps_inside_a_model_need_no_fit_transform():
     voters = VotingRegressor([("doubled", make_pipeline(Doubled(), Ridge()))])
     model = fitted_to_ages(private(voters, gamma=0.2))
@@ -434,6 +450,7 @@ def test_steps_inside_a_model_need_no_fit_transform():
     )
 
 
+@pytest.mark.slow
 def test_how_to_combine_is_checked():
     for wrong in ("foo", 1):
         with pytest.raises(ValueError, match="combine must be"):
@@ -482,6 +499,7 @@ def tumors(last, **parameters):
     return model, clone(last).fit(numbers[:150], y[:150]), (numbers[400:], y[400:])
 
 
+@pytest.mark.slow
 def test_a_network_that_is_drowned_in_noise_is_the_public_one():
     """What was released serves nobody, and was paid for: a warning says so."""
     with pytest.warns(UtilityWarning, match="so a fit to them is served"):
@@ -517,6 +535,7 @@ def test_other_people_are_no_reason_to_serve_the_public_fit():
     assert model.score(numbers[100:], y[100:]) > 0.9
 
 
+@pytest.mark.slow
 def test_predictions_at_points_serve_the_public_model_itself():
     calibrated = CalibratedClassifierCV(SVC(), cv=3, ensemble=False)
     points = np.random.default_rng(0).normal(size=(40, 30))
@@ -553,6 +572,7 @@ def test_forests_say_how_much_of_them_is_private(classify):
     assert exact.fit(numbers[100:], y[100:], **public).private_weight_ == 1.0
 
 
+@pytest.mark.slow
 def test_its_reference_can_be_audited():
     """Also for databases of another size than that of the release."""
     model = fitted(private(make_pipeline(preparation(), Ridge()), gamma=0.2))

@@ -64,7 +64,7 @@ def largest_validity_gap(noise_epsilon, k):
 # The exact law of the Laplace loss
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_laplace_loss_exceedance_is_the_integral_over_the_noise(shift):
     """Between the atoms the law is what quadrature over the noise gives."""
@@ -165,6 +165,7 @@ def test_true_mean_against_theorem_3():
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("noise_epsilon", SHIFTS)
 def test_laplace_delta_is_the_hockey_stick_of_the_loss(noise_epsilon):
     """Delta is E[max(0, 1 - exp(epsilon - loss))], by quadrature."""
@@ -248,6 +249,7 @@ def test_laplace_inverses_are_the_closed_forms():
             assert found == pytest.approx(exact, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_laplace_inverses_are_safe_over_a_dense_table():
     """No pair is rounded to the optimistic side, at extreme levels too."""
     ends = [1e-300, 1e-16, 1 - 1e-9, math.nextafter(1, 0)]
@@ -309,7 +311,7 @@ def test_dandekar_cdf_reference_values(k, x, expected):
     assert dandekar_cdf(x, n_outputs=k) == pytest.approx(expected, abs=6e-16)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 20, 60, 128, 200])
 def test_dandekar_cdf_integrates_the_bessel_density(k):
     """The mixture of gammas is the law with the Bessel density."""
@@ -522,6 +524,7 @@ def test_noise_epsilon_is_never_below_epsilon_by_rounding():
         assert dandekar_noise_epsilon(float(epsilon), target) >= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 50])
 def test_safe_side_over_a_dense_table(k):
     """No single pair of target and level is rounded to the optimistic side."""

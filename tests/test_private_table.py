@@ -116,6 +116,7 @@ def test_empty_groups_and_numbers_that_do_not_vary():
     assert at_point.mean("age").iloc[0].tolist() == [7.0, 0.0, 7.0, 7.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_no_neighbors_are_farther_apart_than_the_bound_and_some_are_as_far(relation):
     query = plain(relation=relation).query_
@@ -161,6 +162,7 @@ def test_the_noise_is_for_all_questions_together():
     assert_allclose(table.noise_scale_, table.query_.bound() / 0.7, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_has_the_law_and_no_other():
     frame = people(1)
     schema = SCHEMA | {"region": list(range(12_000)), "sex": list(range(12_000))}
@@ -174,6 +176,7 @@ def test_noise_has_the_law_and_no_other():
                 assert_law(np.concatenate([noise] * 4) * wrong, stats.laplace.cdf)
 
 
+@pytest.mark.slow
 def test_intervals_have_what_is_true_as_often_as_they_say():
     """And a quarter of them does not."""
     known = cleaned(people())

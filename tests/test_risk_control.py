@@ -169,6 +169,7 @@ def test_the_search_ends_where_the_sum_is_first_within_the_limit(start):
     assert 6 * (1 - CLOSE) <= low < 6 <= high <= 6 * (1 + CLOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_pairs", "n_neighbors"), [(20, 1), (20, 4), (9000, 3)])
 def test_levels_around_the_target_are_certified_for_a_fresh_database(
     n_pairs, n_neighbors

@@ -162,6 +162,7 @@ def test_labels_are_hashed_with_their_records():
     assert not own.overlaps(RecordSketch.of(X[::-1], y + "x"))
 
 
+@pytest.mark.slow
 def test_data_frames_need_not_be_installed():
     """scikit-learn imports pandas where it is there; the package never does."""
     code = (

@@ -99,6 +99,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_claims_hold_for_private_records_in_another_form(name):
     """Of fresh pairs of people, in the form that the library is given them in."""
@@ -180,6 +181,7 @@ IN_OTHERS = {
 EVERY = [*IN_PANDAS.values(), *IN_POLARS.values(), *IN_OTHERS.values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_PANDAS)
 def test_numbers_are_read_in_the_types_of_pandas(name):
     """Also texts that are numbers; one value never decides what the others are."""
@@ -190,6 +192,7 @@ def test_numbers_are_read_in_the_types_of_pandas(name):
         pd.testing.assert_frame_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_POLARS)
 def test_numbers_are_read_in_the_types_of_polars(name):
     expected = twice(IN_POLARS[name])
@@ -288,6 +291,7 @@ OTHER_TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_TEXTS)
 def test_texts_are_read_in_the_public_type(name):
     """None and NaN are not the same to a comparison."""
@@ -365,6 +369,7 @@ OTHER_TIMES = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", IN_TIMES)
 def test_dates_are_read_in_the_public_unit_and_zone(name):
     public = twice(IN_TIMES[name])
@@ -497,6 +502,7 @@ MANY = [f"0{i}" for i in range(100)] + ["a", "b"]
 OWN = RNG.choice(["a", "b"], 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [["a", "b"], ["b", "a"], MANY])
 def test_codes_of_categories_are_those_of_the_reference(known):
     """Otherwise the order of private categories says how far a record moves them."""

@@ -62,6 +62,7 @@ def test_a_size_is_measured(query):
     assert found.peak > 2**24
 
 
+@pytest.mark.slow
 def test_the_rows_and_the_picture(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(

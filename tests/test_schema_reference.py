@@ -419,6 +419,7 @@ def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     assert model.sampler_.pairs_.domain == FLAT.domain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
 def test_classifiers_take_classes_from_the_schema(kind):
     X = numbers()

@@ -155,6 +155,7 @@ def test_nothing_else_is_kept(selection, reference):
     assert copied.certificate_ == search.certificate_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_seeded_searches_repeat(selection):
     search = private_search(
@@ -238,7 +239,7 @@ def test_tags_tell_of_noise():
     assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(

@@ -152,6 +152,7 @@ def test_scores_are_sums_over_the_records_that_are_held_out(monkeypatch):
     assert len(np.unique(trained)) == 279
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "least", "most"), [(1e-9, 20, 80), (50, 100, 100)])
 def test_choice_follows_the_scores_as_far_as_its_level_allows(epsilon, least, most):
     search = private_search(

@@ -40,6 +40,7 @@ def nothing_seen():
     Constant.seen.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [0, 1])
 def test_reference_tells_which_candidate_is_right(right):
     """Small alpha where targets follow from the records, large alpha where not."""
@@ -57,6 +58,7 @@ def test_reference_tells_which_candidate_is_right(right):
     assert search.best_estimator_.alpha == ALPHAS["alpha"][right]
 
 
+@pytest.mark.slow
 def test_choice_by_reference_costs_one_fit_and_a_ledger_is_charged_for_it():
     search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "reference")
     with PrivacyLedger(1.0) as ledger:
@@ -137,6 +139,7 @@ def made(n_records, rng):
     return rows, rows @ [1.0, -2.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reference", [TableReference(X_PUBLIC, Y_PUBLIC), CallableReference(made)]
 )
@@ -171,6 +174,7 @@ def test_choice_by_reference_does_not_look_at_pairs_that_calibrate():
     assert search.fit(X[:60], Y[:60], **PUBLIC).certificate_.private
 
 
+@pytest.mark.slow
 def test_seeds_of_the_last_fit_are_not_tried():
     search = private_search(
         PrivateRidge(sensitivity=CHEAP), {"random_state": [0, 0]}, "reference"
@@ -180,6 +184,7 @@ def test_seeds_of_the_last_fit_are_not_tried():
     assert search.best_estimator_.random_state == 0
 
 
+@pytest.mark.slow
 def test_number_of_records_that_may_be_one_less_is_that_of_the_sampler():
     sampler = SensitivitySampler(n_pairs=40, relation="add-remove", n_records=301)
     search = private_search(PrivateRidge(sensitivity=sampler), ALPHAS, "reference")

@@ -39,6 +39,7 @@ def around(search):
     return ledger.spent, search_certificate(search)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 def test_count_of_a_search_is_what_a_ledger_counts():
     grid = {"alpha": [0.1, 1.0], "epsilon": [0.1, 0.3]}

@@ -282,7 +282,7 @@ def test_a_fit_without_noise_is_that_of_the_members():
 
 @estimators
 @pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 def test_every_estimator_takes_a_secret_sample_and_keeps_nothing(name, drawn):
     half = SecretSample(0.5).draw(X, Y) if drawn else None
     model, y = make(name, half)

@@ -248,7 +248,7 @@ def test_uniform_refuses_a_bad_upper_bound(upper):
 # Bernoulli(exp(-a/d)) and Bernoulli(exp(-(a/d)²/2))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @bernoullis
 @pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 2), (1, 3), (3, 4)])
 def test_bernoulli_is_exact_over_all_bytes(a, d, sample, exponent):
@@ -480,6 +480,7 @@ def test_assert_binomial_at_most_is_exact_and_one_sided():
         assert_binomial_at_most(20, 20, 0.999 * edge)
 
 
+@pytest.mark.slow
 def test_uniform_numbers_are_mixed_in():
     """As rarely as is asked, and with each outcome as often."""
     source = np.random.default_rng(0).bytes

@@ -264,6 +264,7 @@ def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, messag
         sampler.fit(PUBLIC)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize(
     ("query", "relation"),

@@ -43,6 +43,7 @@ def sizes(way, **keywords):
     return np.log([cost(noise) / release for noise in found])
 
 
+@pytest.mark.slow
 def test_size_is_that_of_a_release():
     """With a shape that fits the same pairs too well it would be smaller."""
     small, large = sizes({"as_large": False}), sizes({"as_large": True})
@@ -51,6 +52,7 @@ def test_size_is_that_of_a_release():
     assert (small < large).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "keywords",
     [{"law": "gaussian", "randomness": "both"}, {"noise_shape": "diagonal"}],

@@ -71,6 +71,7 @@ def masses(s, n):
     return weights / (weights.sum() + tail)
 
 
+@pytest.mark.slow
 def test_it_is_drawn_exactly():
     scale = 5
     s = math.ceil(StudentT.width * scale)

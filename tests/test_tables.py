@@ -557,6 +557,7 @@ def test_a_search_over_estimators_of_any_table_lets_them_see_it(monkeypatch):
 # Memory
 
 
+@pytest.mark.slow
 def test_a_large_frame_is_not_copied():
     """Sketch and database of a frame take less than twice its size in numbers."""
     n_rows, n_columns = 100_000, 20

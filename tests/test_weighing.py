@@ -18,6 +18,7 @@ def seen_of(response, *, public, release, size, n_times=4000):
     return shifts, shifts @ response.T + noise
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("penalty", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("level", [0.01, 0.3, 10.0])
 def test_what_a_penalty_took_is_not_taken_twice(penalty, level):

@@ -375,6 +375,7 @@ class Counted:
         return X.mean(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
 def test_each_fit_has_one_thread_in_every_kind_of_worker(
     small_tasks, tmp_path, backend

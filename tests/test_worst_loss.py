@@ -187,6 +187,7 @@ def test_the_move_is_the_least_that_is_known():
     )
 
 
+@pytest.mark.slow
 def test_the_move_in_other_coordinates_is_the_least_of_three_bounds():
     """Each output by itself, the length of its row, and the largest singular value."""
     factor, slack = np.array([[2.0, 0.0], [1.0, 0.5]]), 1 + 2.0**-30

@@ -246,7 +246,7 @@ SAMPLED = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
 def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator):
     model = fit_public(private(estimator, epsilon=0.7, combine=None))
@@ -263,7 +263,7 @@ def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator)
     np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
 def test_hardly_any_noise_is_nearly_the_estimator_itself(estimator, in_order):
     """The noise of each number is that of the certificate: none besides, none less."""

@@ -229,6 +229,7 @@ def test_class_missing_in_a_sampled_pair_is_named():
         model.fit(X, labels[:80], X_reference=X_PUBLIC, y_reference=labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
     "query",

@@ -62,7 +62,7 @@ PREDICTORS = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("estimator", "release"), PREDICTORS, ids=repr)
 def test_predictions_at_public_points(estimator, release):
     plain = fit_plain(estimator)
@@ -195,7 +195,7 @@ def test_probabilities_that_need_no_mending_stay_exactly():
     assert nothing.tolist() == [[0.5, 0.5]]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize(
     ("estimator", "release"),

@@ -34,6 +34,7 @@ from skparisk.core import Leak
 WITH_TABLE = clone(CHEAP).set_params(reference=TABLE)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_search_reaches_the_estimator_and_the_sampler():
     model = private(Ridge(), sensitivity=WITH_TABLE)
@@ -48,6 +49,7 @@ def test_search_reaches_the_estimator_and_the_sampler():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.slow
 def test_cross_validation_pickling_and_cloning():
     model = private(Ridge(), sensitivity=WITH_TABLE, epsilon=1e6)
     assert (cross_val_score(model, X, Y, cv=3) > 0.5).all()

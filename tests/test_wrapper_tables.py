@@ -93,6 +93,7 @@ def to_polars(frame):
 # Pipelines
 
 
+@pytest.mark.slow
 def test_pipeline_on_a_frame_with_nothing_routed():
     model = private(PIPE).fit(FRAME, ANSWER, **REFERENCE)
     assert model.public_steps_ == ("columntransformer",)
@@ -108,6 +109,7 @@ def test_pipeline_on_a_frame_with_nothing_routed():
     check_is_fitted(model.estimator_)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("turned", [lambda frame: frame, to_polars])
 def test_without_noise_it_is_the_plain_fit_with_the_same_public_steps(turned):
@@ -187,6 +189,7 @@ PUBLIC_STEPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("pipe", "steps"), PUBLIC_STEPS)
 def test_steps_that_learn_structure_are_public_and_the_others_private(pipe, steps):
@@ -313,6 +316,7 @@ def test_fitted_pairs_serve_a_pipeline_again():
         other.fit(FRAME, ANSWER)
 
 
+@pytest.mark.slow
 def test_numbers_inside_a_frozen_step_are_public():
     """Also those of linear models, which otherwise count as learned."""
     numbers, public = FRAME[["age", "income"]], PUBLIC[["age", "income"]]
@@ -330,6 +334,7 @@ def test_numbers_inside_a_frozen_step_are_public():
 # Other tables
 
 
+@pytest.mark.slow
 def test_texts_with_a_public_vocabulary():
     def texts(n_texts):
         labels = RNG.integers(2, size=n_texts)
@@ -425,6 +430,7 @@ def test_errors_name_the_column():
         )
 
 
+@pytest.mark.slow
 def test_reference_that_a_pipeline_does_not_transform_is_refused():
     X, public = FRAME[["age"]], PUBLIC[["age"]]
     given = {

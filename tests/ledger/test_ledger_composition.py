@@ -190,6 +190,7 @@ amounts = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["basic", "advanced"])
 @settings(deadline=None, max_examples=80)
