@@ -202,7 +202,7 @@ def test_share_above_is_counted_by_hand(values):
 
 def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
     for estimator, pairs in ((sampler, sampler), (ridge, ridge.sampler_)):
-        display = SensitivityDisplay.from_estimator(estimator, bound=1e3)
+        display = SensitivityDisplay.from_estimator(estimator)
         assert np.array_equal(display.sensitivities, pairs.sensitivities_)
         for x in (0.0, *pairs.sensitivities_, pairs.sensitivity_ / 2):
             assert height(display.line_, x) == np.mean(pairs.sensitivities_ > x)
@@ -211,19 +211,16 @@ def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
         assert display.gamma_line_.get_ydata() == [0.05, 0.05]
         chosen = [estimator.sensitivity_] * 2
         assert display.sensitivity_line_.get_xdata() == chosen
-        assert display.bound_line_.get_xdata() == [1e3, 1e3]
         assert legend(display) == [
             type(estimator).__name__,
             "risk γ = 0.05",
             f"sensitivity Δ = {estimator.sensitivity_:.3g}",
-            "bound: 1e+03",
         ]
 
 
 def test_what_is_not_known_is_not_drawn():
     display = SensitivityDisplay(TIED).plot()
     assert display.gamma_line_ is display.sensitivity_line_ is None
-    assert display.bound_line_ is None
     assert len(display.ax_.lines) == 1
     assert display.ax_.get_legend() is None
 
@@ -236,7 +233,7 @@ def every_display(sampler):
     budgets = CostDisplay.from_model(CompensationModel(5500.0), 0.5)
     return [
         (RiskCurveDisplay.from_estimator(sampler), {"name": "other"}),
-        (SensitivityDisplay.from_estimator(sampler, bound=1e3), {"name": "other"}),
+        (SensitivityDisplay.from_estimator(sampler), {"name": "other"}),
         (RiskCurveDisplay(certificate(leaks=[Leak.SEEDED_NOISE])), {}),
         (SensitivityDisplay(TIED), {}),
         (attack, {"kind": "success"}),
@@ -321,8 +318,8 @@ def test_levels_are_logarithmic_if_they_span_more_than_a_decade():
     for top, scale in ((10.0, "linear"), (11.0, "log")):
         risks = curve((0.0, 0.9), (1.0, 0.5), (top / 1.25, 0.1)).plot()
         sampled = SensitivityDisplay([0.0, 1.0, top]).plot()
-        bound = SensitivityDisplay([1.0], bound=top).plot()
-        for display in (risks, sampled, bound):
+        marked = SensitivityDisplay([1.0], sensitivity=top).plot()
+        for display in (risks, sampled, marked):
             assert display.ax_.get_xscale() == scale
             assert display.ax_.get_yscale() == "log"
 
@@ -344,7 +341,7 @@ def test_nearly_equal_pairs_do_not_stretch_the_axis():
     assert 0.5 < display.ax_.get_xlim()[0] < 1.5
     assert [label.get_text() for label in display.ax_.get_xticklabels()].count("1") == 1
     assert display.ax_.xaxis.get_minor_formatter()(5) == "5"
-    display = SensitivityDisplay(values, bound=1e6).plot()
+    display = SensitivityDisplay(values, sensitivity=1e6).plot()
     assert display.ax_.xaxis.get_minor_formatter()(5) == ""
 
 
@@ -428,7 +425,6 @@ SENSITIVITY_ERRORS = {
     "sensitivity must be a number in [0, inf), got -1.": {"sensitivity": -1},
     "sensitivity must be a number in [0, inf), got inf.": {"sensitivity": math.inf},
     "gamma must be a number in (0, 1), got 1.": {"gamma": 1},
-    "bound must be a finite number above 0, got 0.": {"bound": 0},
 }
 
 
