@@ -295,7 +295,7 @@ LEAST_RELEASES = 40
 
 @dataclass(frozen=True)
 class EpsilonLowerBound:
-    """A privacy level that a release does not keep, and how that was found out.
+    """A privacy level that a release does not keep, and the event that shows it.
 
     Made by :func:`estimate_epsilon_lower_bound`.
 

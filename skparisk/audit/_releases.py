@@ -1,4 +1,4 @@
-"""What is audited, as a function that maps a database to released numbers."""
+"""The audited model as a function that maps a database to released numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skparisk.sensitivity import SensitivitySampler
 Records: TypeAlias = tuple[Any, ...]
 Pair: TypeAlias = tuple[Records, Records]
 
-# They describe a release; the numbers of the pairs themselves are many, and public.
+# Attributes that describe a release, with many numbers of public pairs.
 DESCRIBED = ("sampler_", "certificate_", "template_")
 _MOST_NUMBERS = 1000
 

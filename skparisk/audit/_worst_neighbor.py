@@ -26,15 +26,15 @@ _TRIALS = 400
 
 @dataclass(frozen=True)
 class WorstNeighbor:
-    """A record whose change moves a release far; made by :func:`find_worst_neighbor`.
+    """A replaced record that moves a release far: see :func:`find_worst_neighbor`.
 
     Parameters
     ----------
     position : int
-        Which record of the database is replaced.
+        Position of the replaced record.
 
     record : tuple of float
-        The features of what replaces it.
+        Features of the new record.
 
     target : object
         Its target or label; None without targets.
@@ -162,8 +162,9 @@ def find_worst_neighbor(
         )
     database: Records = (data,) if y is None else (data, np.array(y))
     answer, known = _answer_of(estimator, database, dict(fit_params or {}))
-    options = {"box": box, "n_trials": n_trials, "random_state": random_state}
-    return search(answer, known, database, **options)
+    return search(
+        answer, known, database, box=box, n_trials=n_trials, random_state=random_state
+    )
 
 
 def search(
