@@ -1,12 +1,9 @@
 """The picture of what attackers gain shows what is certified, and nothing better."""
 
-import pickle
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from certificates import certificate, minted
-from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
@@ -96,22 +93,8 @@ def test_caveats_are_in_the_legend(changes, caveat):
 
 
 @every_kind
-def test_drawing_twice_draws_the_same_and_leaves_the_data(kind):
-    display = pickle.loads(pickle.dumps(AttackDisplay(RELEASE, estimator_name="it")))
-    before = dict(vars(display))
-    first = display.plot(kind=kind).mean_line_.get_data()
-    again = display.plot(kind=kind).mean_line_.get_data()
-    np.testing.assert_array_equal(first, again)
-    assert before == {name: vars(display)[name] for name in before}
-
-
-@every_kind
-def test_draws_into_given_axes_with_a_style(kind):
-    ax = Figure().subplots()
-    display = AttackDisplay(RELEASE)
-    display.plot(ax, kind=kind, name="other", color="red", lw=3)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
+def test_both_curves_have_the_style(kind):
+    display = AttackDisplay(RELEASE).plot(kind=kind, name="other", color="red", lw=3)
     assert display.mean_line_.get_color() == display.quantile_line_.get_color() == "red"
     assert display.quantile_line_.get_linestyle() == "--"
     assert labels(display)[0] == "other, on average over people"

@@ -36,16 +36,12 @@ from skparisk import (
     audit_claim,
 )
 from skparisk._filed import filed
-from skparisk._progress import Progress
 from skparisk.audit import (
     PairAttack,
     ShareBeyond,
     estimate_epsilon_lower_bound,
     find_worst_neighbor,
 )
-from skparisk.audit._claim_audit import share_p_value
-from skparisk.audit._lower_bound import Counts, draw_releases
-from skparisk.audit._releases import Audited, KnownNoise, numbers_of
 from skparisk.core.claim import mint
 from skparisk.reference import TableReference
 
@@ -82,21 +78,33 @@ class NoisyMean(BaseEstimator):
 # The bound
 
 
-def test_the_limits_are_those_of_scipy():
-    for hits, others, n in [(0, 0, 20), (20, 20, 20), (13, 4, 50), (1, 49, 50)]:
-        low, high = Counts(hits, others, n).limits(0.1)
-        exact = {"confidence_level": 0.9, "method": "exact"}
-        assert low == pytest.approx(stats.binomtest(hits, n).proportion_ci(**exact).low)
-        other = stats.binomtest(others, n).proportion_ci(**exact).high
-        assert high == pytest.approx(other)
-        assert low <= stats.binomtest(hits, n).proportion_ci(**exact).low
+def exact_limits(hits, others, n, alpha):
+    """Return a lower and an upper limit of two shares, by SciPy."""
+    known = {"confidence_level": 1 - alpha, "method": "exact"}
+    low = stats.binomtest(hits, n).proportion_ci(**known).low
+    return low, stats.binomtest(others, n).proportion_ci(**known).high
+
+
+@pytest.mark.parametrize("n_releases", [40, 101, 1000])
+@pytest.mark.parametrize("shares", [(0.9, 0.2), (1.0, 0.5), (0.6, 0.0), (1.0, 0.0)])
+def test_the_limits_are_those_of_scipy(shares, n_releases):
+    def release(share, size):
+        return np.random.default_rng(0).random(size) < share
+
+    bound = estimate_epsilon_lower_bound(
+        release, *shares, n_releases=n_releases, confidence=0.9, random_state=0
+    )
+    assert bound.n_tested == n_releases // 2
+    low, high = exact_limits(bound.n_hits, bound.n_hits_neighbor, bound.n_tested, 0.1)
+    assert bound.epsilon == pytest.approx(max(math.log(low / high), 0.0), rel=1e-6)
+    assert bound.epsilon <= max(math.log(low / high), 0.0)
 
 
 def test_a_release_without_noise_is_as_far_apart_as_counts_can_tell():
     for n in (100, 1000):
         bound = estimate_epsilon_lower_bound(float, 1.0, 2.0, n_releases=n)
-        expected = Counts(n // 2, 0, n // 2).limits(0.05)
-        assert bound.epsilon == pytest.approx(math.log(expected[0] / expected[1]))
+        low, high = exact_limits(n // 2, 0, n // 2, 0.05)
+        assert bound.epsilon == pytest.approx(math.log(low / high))
     assert bound.n_hits == bound.n_tested == 500
     assert bound.n_hits_neighbor == 0
 
@@ -147,17 +155,21 @@ def test_delta_is_left_out_of_the_level():
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_releases_are_drawn_one_by_one_or_together(n_jobs):
+    """As many as asked for of each database, each with noise of its own."""
+    drawn = []
+
     def one(database):
-        return database + np.random.default_rng().normal(size=3)
+        drawn.append(database + np.random.default_rng().normal(size=3))
+        return drawn[-1]
 
     def many(database, size):
-        return database + np.random.default_rng().normal(size=(size, 3))
+        drawn.extend(database + np.random.default_rng().normal(size=(size, 3)))
+        return np.array(drawn[-size:])
 
     for release in (one, many):
-        with Progress(50, shown=False) as progress:
-            rows = draw_releases(release, 5.0, 50, n_jobs, progress)
-        assert rows.shape == (50, 3)
-        assert len(np.unique(rows)) == 150
+        drawn.clear()
+        estimate_epsilon_lower_bound(release, 5.0, 6.0, n_releases=50, n_jobs=n_jobs)
+        assert len(np.unique(drawn)) == 2 * 50 * 3
 
 
 @pytest.mark.parametrize(
@@ -204,19 +216,53 @@ def test_same_draws_and_seed_give_the_same_bound():
 # Shares of pairs
 
 
-def test_shares_have_exact_p_values():
-    """Those of a fixed risk, of an order statistic, and of any law of that mean."""
-    assert share_p_value(9, 100, 0.05) == pytest.approx(
-        stats.binomtest(9, 100, 0.05, alternative="greater").pvalue
+SHARES = {
+    "order statistic": ({"n_pairs": 40}, None),
+    "and 40 for the shape": ({"n_pairs": 80, "noise_shape": "diagonal"}, None),
+    "given": ({}, (1.0, 0.0, 0.2)),
+    "given, few": ({}, (1.0, 0.0, 0.01)),
+    "failure": ({"calibration": "pac"}, None),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_shares_have_exact_p_values(name):
+    """Those of a fixed risk, and of one that is an order statistic: a beta variable."""
+    sampling, claim = SHARES[name]
+    model = PrivateRidge(
+        alpha=1.0, gamma=0.2, sensitivity=clone(CHEAP).set_params(**sampling)
     )
-    assert share_p_value(9, 100, 0.05, failure_prob=0.1) > 0.1
-    risks = np.random.default_rng(0).beta(1, 19, size=200_000)  # K = m = 19
-    counts = np.random.default_rng(1).binomial(100, risks)
-    exact = share_p_value(12, 100, 0.05, n_sampled=19)
-    assert exact == pytest.approx(np.mean(counts >= 12), abs=0.004)
-    assert share_p_value(12, 100, 0.05, n_sampled=19, one_draw=False) >= exact
-    assert share_p_value(0, 9, 0.0) == share_p_value(9, 9, 1.0) == 1.0
-    assert share_p_value(1, 9, 0.0) == 0.0
+    found = audit_claim(model, X, Y, fit_params=PUBLIC, claim=claim, **FEW)
+    share = found.share
+    count, n, risk = share.n_beyond, share.n_pairs, share.risk
+    assert (found.claim.failure_prob > 0) == (name == "failure")
+    if "n_pairs" in sampling:
+        a = risk * 41
+        risks = np.random.default_rng(0).beta(a, 41 - a, size=200_000)
+        expected = np.mean(np.random.default_rng(1).binomial(n, risks) >= count)
+        assert share.p_value == pytest.approx(expected, abs=0.004)
+    else:
+        tail = stats.binomtest(count, n, risk, alternative="greater").pvalue
+        expected = min(1.0, tail + found.claim.failure_prob)
+        assert share.p_value == pytest.approx(expected)
+
+
+def test_pairs_that_share_databases_have_safe_p_values():
+    """They are not independent: whatever the law of the risk, its mean is enough."""
+    sampler = clone(CHEAP).set_params(n_pairs=80, neighbors_per_database=4)
+    model = PrivateRidge(alpha=1.0, gamma=0.2, sensitivity=sampler)
+    share = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW).share
+    n_pairs, count = share.n_pairs, share.n_beyond
+    for a in (0.2, 2.0, 20.0):
+        law = stats.betabinom(n_pairs, a, a * (1 / share.risk - 1))
+        assert share.p_value >= law.sf(count - 1)
+
+
+def test_a_claim_about_every_pair_is_broken_by_one():
+    for claim, p_value in ((0.1, 0.0), ((0.1, 0.0, 1.0), 1.0)):
+        share = audit_claim(RIDGE, X, Y, fit_params=PUBLIC, claim=claim, **FEW).share
+        assert share.n_beyond > 0
+        assert share.p_value == p_value
 
 
 # Audits
@@ -267,21 +313,6 @@ def test_the_noise_that_is_stated_is_what_a_pair_is_judged_by(law, randomness):
     assert (attack.delta > 0) == (law == "gaussian")
     assert 0.5 < attack.allowed_accuracy < 1
     assert found.verdict == NOTHING
-
-
-@pytest.mark.parametrize(
-    ("sampling", "known"),
-    [
-        ({"noise_shape": "diagonal"}, {"n_sampled": 40}),  # and 40 for the shape
-        ({"neighbors_per_database": 4}, {"n_sampled": 80, "one_draw": False}),
-    ],
-)
-def test_a_risk_over_samples_is_tested_with_those_that_calibrate(sampling, known):
-    sampler = clone(CHEAP).set_params(n_pairs=80, **sampling)
-    model = PrivateRidge(alpha=1.0, gamma=0.2, sensitivity=sampler)
-    share = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW).share
-    expected = share_p_value(share.n_beyond, share.n_pairs, share.risk, **known)
-    assert share.p_value == expected
 
 
 def test_pairs_of_a_box_count_as_they_are():
@@ -456,12 +487,13 @@ def test_progress_is_shown_by_releases(bar, capsys, monkeypatch):
         audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=-1)
 
 
-def test_a_database_without_an_answer_is_infinitely_far(found):
-    known = KnownNoise.of(RIDGE.fit(X, Y, **PUBLIC))
-    shift = known.shift((X, Y), (X[:, :1], Y))
-    assert shift == math.inf
-    assert known.allowed(shift, found.claim)[0] == math.inf
-    assert known.advantage(shift) == 1
+def test_a_database_without_an_answer_is_infinitely_far():
+    """Any level is allowed to a pair that the model cannot hide."""
+    near, bad = ((X, Y), (X[::-1].copy(), Y)), ((X, Y), (X[:, :1], Y))
+    found = audit_claim(RIDGE, X, Y, pairs=[near, bad], fit_params=PUBLIC, **FEW)
+    assert found.n_failed == 40
+    assert found.attacks[1].allowed == math.inf
+    assert found.attacks[1].allowed_accuracy == 1
 
 
 def test_a_ledger_is_not_charged():
@@ -475,21 +507,11 @@ def test_a_ledger_is_not_charged():
     assert not ledger.releases
 
 
-def test_an_outside_tool_meets_no_warning():
-    """With a fitted sampler; that warnings are errors here is the test."""
-    fitted = RIDGE.fit(X, Y, **PUBLIC)
-    pair = (X, Y), (X[::-1].copy(), Y)
-    audited = Audited.of(RIDGE, pair, PUBLIC, None)
-    assert audited.release((X, Y)).shape[0] >= 3
+def test_a_model_with_a_fitted_sampler_meets_no_warning():
+    """An outside tool fits it many times; that warnings are errors is the test."""
+    fitted = clone(RIDGE).fit(X, Y, **PUBLIC)
     model = PrivateRidge(gamma=0.2, sensitivity=fitted.sampler_).fit(X, Y)
     assert model.coef_.shape == (2,)
-
-
-def test_numbers_that_a_fit_does_not_have_are_missing():
-    found = numbers_of(NoisyMean().fit(X), {"mean_": 3, "gone_.part": 1})
-    assert np.isnan(found).tolist() == [False, False, True, True]
-    exact = clone(RIDGE).set_params(epsilon=math.inf).fit(X, Y, **PUBLIC)
-    assert KnownNoise.of(exact) is None
 
 
 # The worst neighbor, and numbers without noise
@@ -513,6 +535,11 @@ def test_a_search_knows_targets_labels_and_the_noise():
         RIDGE, X, Y, n_trials=10, fit_params=PUBLIC, random_state=0
     )
     assert found.epsilon == pytest.approx(found.distance)
+    exact = clone(RIDGE).set_params(epsilon=math.inf)
+    found = find_worst_neighbor(
+        exact, X, Y, n_trials=10, fit_params=PUBLIC, random_state=0
+    )
+    assert found.epsilon is None
 
     def shares(X, y):
         return np.mean(y == "b")

@@ -14,9 +14,17 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
+from skparisk.audit import ClaimAudit, PairAttack
 from skparisk.core.claim import Leak
 from skparisk.core.pairs import Withheld
-from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
+from skparisk.cost import CompensationModel
+from skparisk.displays import (
+    AttackDisplay,
+    AuditDisplay,
+    CostDisplay,
+    RiskCurveDisplay,
+    SensitivityDisplay,
+)
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -94,12 +102,6 @@ def height(line, x):
 
 def legend(display):
     return [text.get_text() for text in display.ax_.get_legend().get_texts()]
-
-
-def data(display):
-    """Return everything that `__init__` sets, as plain numbers."""
-    values = {k: v for k, v in vars(display).items() if not k.endswith("_")}
-    return {k: v.tolist() if hasattr(v, "tolist") else v for k, v in values.items()}
 
 
 def lines(ax):
@@ -200,7 +202,7 @@ def test_share_above_is_counted_by_hand(values):
 
 def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
     for estimator, pairs in ((sampler, sampler), (ridge, ridge.sampler_)):
-        display = SensitivityDisplay.from_estimator(estimator, bound=1e3)
+        display = SensitivityDisplay.from_estimator(estimator)
         assert np.array_equal(display.sensitivities, pairs.sensitivities_)
         for x in (0.0, *pairs.sensitivities_, pairs.sensitivity_ / 2):
             assert height(display.line_, x) == np.mean(pairs.sensitivities_ > x)
@@ -209,41 +211,62 @@ def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
         assert display.gamma_line_.get_ydata() == [0.05, 0.05]
         chosen = [estimator.sensitivity_] * 2
         assert display.sensitivity_line_.get_xdata() == chosen
-        assert display.bound_line_.get_xdata() == [1e3, 1e3]
         assert legend(display) == [
             type(estimator).__name__,
             "risk γ = 0.05",
             f"sensitivity Δ = {estimator.sensitivity_:.3g}",
-            "bound: 1e+03",
         ]
 
 
 def test_what_is_not_known_is_not_drawn():
     display = SensitivityDisplay(TIED).plot()
     assert display.gamma_line_ is display.sensitivity_line_ is None
-    assert display.bound_line_ is None
     assert len(display.ax_.lines) == 1
     assert display.ax_.get_legend() is None
 
 
-def both(sampler):
+def every_display(sampler):
+    """Return displays of each kind, and what `plot` is asked for."""
+    attack = AttackDisplay(certificate(), estimator_name="it")
+    found = PairAttack(1.3, 1.0, 0.0, 0.7, 0.75, "exact repeats")
+    audit = ClaimAudit("release", certificate(), 0.95, 1000, (found,))
+    budgets = CostDisplay.from_model(CompensationModel(5500.0), 0.5)
     return [
-        RiskCurveDisplay.from_estimator(sampler),
-        SensitivityDisplay.from_estimator(sampler, bound=1e3),
-        RiskCurveDisplay(certificate(leaks=[Leak.SEEDED_NOISE]), estimator_name="a"),
-        SensitivityDisplay(TIED),
+        (RiskCurveDisplay.from_estimator(sampler), {"name": "other"}),
+        (SensitivityDisplay.from_estimator(sampler), {"name": "other"}),
+        (RiskCurveDisplay(certificate(leaks=[Leak.SEEDED_NOISE])), {}),
+        (SensitivityDisplay(TIED), {}),
+        (attack, {"kind": "success"}),
+        (pickle.loads(pickle.dumps(attack)), {"kind": "trade-off", "lw": 3}),
+        (AuditDisplay(audit), {}),
+        (budgets, {"linewidth": 3}),
+        (CostDisplay(budgets.curves, against="error", caveat="not so"), {}),
+        (CostDisplay([]), {}),
     ]
 
 
+def plain(value):
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def data(display):
+    """Return everything that `__init__` sets, as plain numbers."""
+    return {k: plain(v) for k, v in vars(display).items() if not k.endswith("_")}
+
+
 def test_drawing_twice_draws_the_same_and_leaves_the_data(sampler):
-    for display in both(sampler):
+    for display, words in every_display(sampler):
         before = data(display)
-        first = lines(display.plot().ax_)
+        first = lines(display.plot(**words).ax_)
         ax = display.ax_
-        assert display.plot(color="red", name="other") is display
+        assert display.plot(color="red", **words) is display
         assert display.ax_ is not ax
         assert lines(display.ax_) == first
+        assert all(line.get_color() == "red" for line in display.ax_.lines[:1])
         assert data(display) == before
+        plt.close("all")
 
 
 def test_data_are_copied():
@@ -256,18 +279,22 @@ def test_data_are_copied():
 
 
 def test_draws_into_given_axes(sampler):
-    for display in both(sampler):
+    for display, words in every_display(sampler):
         figure = Figure()
         ax = figure.subplots()
         numbers = plt.get_fignums()
-        assert display.plot(ax) is display
+        assert display.plot(ax, **words) is display
         assert (display.ax_, display.figure_) == (ax, figure)
-        assert plt.get_fignums() == numbers
         figure.canvas.draw()
-    for draw in (RiskCurveDisplay.from_estimator, SensitivityDisplay.from_estimator):
-        assert draw(sampler, ax=ax).ax_ is ax
-    own = RiskCurveDisplay.from_certificate(sampler.certificate_, ax=ax)
-    assert own.ax_ is ax
+    for draw, given in (
+        (RiskCurveDisplay.from_estimator, sampler),
+        (SensitivityDisplay.from_estimator, sampler),
+        (AttackDisplay.from_estimator, sampler),
+        (RiskCurveDisplay.from_certificate, sampler.certificate_),
+        (CostDisplay.from_model, CompensationModel(1.0)),
+    ):
+        assert draw(given, ax=ax).ax_ is ax
+    assert plt.get_fignums() == numbers
 
 
 def test_words_reach_the_line_and_the_legend(sampler):
@@ -291,8 +318,8 @@ def test_levels_are_logarithmic_if_they_span_more_than_a_decade():
     for top, scale in ((10.0, "linear"), (11.0, "log")):
         risks = curve((0.0, 0.9), (1.0, 0.5), (top / 1.25, 0.1)).plot()
         sampled = SensitivityDisplay([0.0, 1.0, top]).plot()
-        bound = SensitivityDisplay([1.0], bound=top).plot()
-        for display in (risks, sampled, bound):
+        marked = SensitivityDisplay([1.0], sensitivity=top).plot()
+        for display in (risks, sampled, marked):
             assert display.ax_.get_xscale() == scale
             assert display.ax_.get_yscale() == "log"
 
@@ -314,7 +341,7 @@ def test_nearly_equal_pairs_do_not_stretch_the_axis():
     assert 0.5 < display.ax_.get_xlim()[0] < 1.5
     assert [label.get_text() for label in display.ax_.get_xticklabels()].count("1") == 1
     assert display.ax_.xaxis.get_minor_formatter()(5) == "5"
-    display = SensitivityDisplay(values, bound=1e6).plot()
+    display = SensitivityDisplay(values, sensitivity=1e6).plot()
     assert display.ax_.xaxis.get_minor_formatter()(5) == ""
 
 
@@ -338,14 +365,12 @@ def test_curves_share_axes_and_all_stay_in_sight(known_ridge):
 
 
 def test_without_matplotlib_says_what_to_install(sampler, monkeypatch):
+    displays = every_display(sampler)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     expected = r'needs matplotlib: python -m pip install "skparisk\[plot\]"'
-    for draw in (
-        SensitivityDisplay(TIED).plot,
-        lambda: RiskCurveDisplay.from_estimator(sampler),
-    ):
+    for display, words in displays:
         with pytest.raises(ImportError, match=expected):
-            draw()
+            display.plot(**words)
 
 
 @pytest.mark.slow
@@ -400,7 +425,6 @@ SENSITIVITY_ERRORS = {
     "sensitivity must be a number in [0, inf), got -1.": {"sensitivity": -1},
     "sensitivity must be a number in [0, inf), got inf.": {"sensitivity": math.inf},
     "gamma must be a number in (0, 1), got 1.": {"gamma": 1},
-    "bound must be a finite number above 0, got 0.": {"bound": 0},
 }
 
 

@@ -7,8 +7,12 @@ answers without noise; the second is a release of its own.
 """
 
 from skparisk.audit._audit import audit_reference
-from skparisk.audit._claim_audit import audit_claim
-from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
+from skparisk.audit._claim_audit import (
+    ClaimAudit,
+    PairAttack,
+    ShareBeyond,
+    audit_claim,
+)
 from skparisk.audit._limits import required_blocks
 from skparisk.audit._lower_bound import (
     EpsilonLowerBound,

@@ -60,7 +60,7 @@ from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._sampler import check_given
 from skparisk.wrappers._linear_steps import cross_fitted_table
 
-# What an audited calibration has in common with that of a release.
+# What the calibrations of an audit and of a release must share.
 _OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
 _OF_EVIDENCE = (
     "reference",
@@ -71,28 +71,14 @@ _OF_EVIDENCE = (
     "averages",
     "n_outputs",
 )
-_NO_REFERENCE = (
-    "X_reference must be given: {} has no reference of its own, or has dropped it "
-    "after the fit."
-)
-_ONE_REFERENCE = (
-    "X_reference must be None if the SensitivitySampler has a reference: there can be "
-    "only one."
-)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A sampler that was fitted for databases of some size, and an estimator."""
+    """A sampler fitted for databases of some size, and the labels of a classifier."""
 
     sampler: SensitivitySampler
-    # The labels, if that is a classifier.
     classes: PublicClasses | None
-
-    @property
-    def certificate(self) -> Certificate:
-        """What it claims, for databases of its size."""
-        return self.sampler.certificate_
 
     def check_private(self, X: Any, y: Any) -> Database:
         """Return private records as the query takes them, or say what is wrong."""
@@ -113,14 +99,10 @@ class Calibrated:
 class Audited:
     """What an audit is about: a sampler or a private estimator, and its reference."""
 
-    # As it was given; fitted or not.
-    model: Any
-    # How its pairs are sampled: not fitted.
-    sampler: SensitivitySampler
-    # Where they come from.
+    model: Any  # as it was given, fitted or not
+    sampler: SensitivitySampler  # of its pairs, not fitted
     reference: Reference
-    # The reference for `fit`, where an estimator takes it there.
-    given: dict[str, Any]
+    given: dict[str, Any]  # the reference for `fit`, where an estimator takes it there
 
     @classmethod
     def of(cls, model: Any, X_reference: Any, y_reference: Any) -> Audited:
@@ -153,9 +135,15 @@ class Audited:
                 "nothing to audit."
             )
         if reference is not None and table is not None:
-            raise ValueError(_ONE_REFERENCE)
+            raise ValueError(
+                "X_reference must be None if the SensitivitySampler has a reference: "
+                "there can be only one."
+            )
         if reference is None and table is None:
-            raise ValueError(_NO_REFERENCE.format(type(model).__name__))
+            raise ValueError(
+                f"X_reference must be given: {type(model).__name__} has no reference "
+                "of its own, or has dropped it after the fit."
+            )
         public = as_reference(table if reference is None else reference)
         return cls(model, clone(source), public, given)
 
@@ -263,7 +251,19 @@ class Audited:
         """Refuse another reference or target than those of a fit."""
         if self.certificate is None:
             return
-        check_same_calibration(self.certificate, found.certificate)
+        claims: list[Any] = [self.certificate, found.sampler.certificate_]
+        evidence: list[Any] = [claim.require_evidence() for claim in claims]
+        named = [(name, claims) for name in _OF_CLAIM]
+        for name, sides in [*named, *((name, evidence) for name in _OF_EVIDENCE)]:
+            claimed, audited = (
+                str(value) if isinstance(value, str) else value
+                for value in (getattr(side, name) for side in sides)
+            )
+            if claimed != audited:
+                raise IncompatibleError(
+                    f"The audit is of a calibration with {name}={audited!r}, but the "
+                    f"certificate has {name}={claimed!r}: it says nothing about that."
+                )
         fitted = getattr(self.model, "sampler_", self.model)
         one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
         if one and two and one.whole and two.whole and not one.same_rows(two):
@@ -333,31 +333,6 @@ def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:
     return model.set_params(**given)
 
 
-def check_same_calibration(certificate: Any, audited: Any) -> None:
-    """Raise IncompatibleError unless an audit is about the noise of a certificate.
-
-    `audited` is the certificate of the same calibration for as many records or fewer.
-    """
-    own, other = certificate.require_evidence(), audited.require_evidence()
-    compared = [(name, certificate, audited) for name in _OF_CLAIM]
-    compared += [(name, own, other) for name in _OF_EVIDENCE]
-    for name, one, two in compared:
-        claimed, found = (
-            str(value) if isinstance(value, str) else value
-            for value in (getattr(one, name), getattr(two, name))
-        )
-        if claimed != found:
-            raise IncompatibleError(
-                f"The audit is of a calibration with {name}={found!r}, but the "
-                f"certificate has {name}={claimed!r}: it says nothing about that."
-            )
-    if other.n_records > own.n_records:
-        raise IncompatibleError(
-            f"The audit is of databases of n_records={other.n_records}, but the "
-            f"certificate is about {own.n_records}: there must be at least as many."
-        )
-
-
 def audit_reference(
     audited: Any,
     X: Any,
@@ -376,23 +351,22 @@ def audit_reference(
     """Measure, privately, how often real pairs exceed the level that is claimed.
 
     The risk of a certificate is over pairs of a reference. Here private records are cut
-    into blocks, each of which is one real pair, and the number of those that exceed the
-    level is released with noise. What is audited is calibrated anew, for databases as
-    small as the blocks; a penalty that is weighed against a sum over records, as that
-    of `Ridge`, is scaled down with their number, where the size of the release is
-    known.
+    into blocks, each of which is one real pair. The number of blocks that exceed the
+    level is released with noise. The model is calibrated anew, for databases as small
+    as the blocks; a penalty against a sum over records, as that of `Ridge`, is scaled
+    down with their number, if the release has a known size.
 
     .. important::
-       The records `X` must be used for nothing else: neither to fit the model, nor for
-       the reference, nor for another audit whose result changes this one. That cannot
-       be checked, except that they must not be records of the reference: it is on the
-       caller's word, as the audit says.
+       Use the records `X` for nothing else: neither to fit the model, nor for the
+       reference, nor for another audit whose result changes this one. Only records of
+       the reference are recognized; the rest is on the caller's word, as the audit
+       says.
 
     Parameters
     ----------
     audited : SensitivitySampler or private estimator
         Fitted or not, with sampled pairs of "replace-one" neighbors. If it is fitted,
-        the audit is also put on its `certificate_`, as it is about the same reference.
+        the audit is also put on its `certificate_`.
 
     X : array-like of shape (n_rows, n_features)
         Private records, independent draws of the population of the release, one row a
@@ -405,17 +379,14 @@ def audit_reference(
         Privacy level of the audit, finite, >= 2**-20. Unitless.
 
     gamma : float, default=None
-        Risk that the verdict is about, in (0, 1), at least the one that was asked for,
-        which is the default. With a reference that is just right the true risk is close
-        to the latter, and an audit of it inconclusive: ask if it is at most twice as
-        much, or ask for half as much in the fit.
+        Risk that the verdict is about, in (0, 1). None: the risk that was asked for,
+        which is also the least. With a perfect reference the true risk is close to
+        that, and the audit inconclusive: ask about twice as much, or fit for half.
 
     n_blocks : int, default=None
-        Blocks T. None: :func:`required_blocks` for the audited risk, or as many as
-        there are records for, where blocks are then larger than the databases of the
-        release. Each block has ``n_rows // n_blocks`` records, one more than a database
-        and at most one more than a database of the release; and more than 20, unless
-        the release has fewer.
+        Blocks T, of ``n_rows // n_blocks`` records each: more than 20, and at most one
+        more than a database of the release. None: :func:`required_blocks` for the
+        audited risk, or more where blocks would be too large.
 
     confidence : float, default=0.95
         Confidence of each of the two limits, in [0.5, 1).
@@ -425,12 +396,12 @@ def audit_reference(
         sampler has dropped them: give the same again.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the cutting of blocks, and the sampling of pairs from the reference where
-        that has no seed of its own: nothing that must be secret.
+        Seeds the cutting of blocks, and the sampling of pairs where that has no seed of
+        its own: nothing that must be secret.
 
     noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise comes from the operating system's cryptographic source. Anything
-        else is for tests, and warns: the audit is then not private, and says so.
+        None: the cryptographic source of the operating system. Anything else is for
+        tests, and warns: the audit is then not private, and says so.
 
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
@@ -447,8 +418,8 @@ def audit_reference(
 
     IncompatibleError
         If it has been audited already, as the better of two audits would be no audit;
-        if the reference, or what is asked for, is not that of the fit; if its pairs
-        came from private data; or if `X` has other columns.
+        if the reference, or the target, is not that of the fit; if its pairs came from
+        private data; or if `X` has other columns.
 
     BudgetExceededError
         If a ledger is open and refuses.
@@ -470,11 +441,9 @@ def audit_reference(
     records are independent, and like those of the release. That the risk at the size of
     the release is the same is evidence, not proof.
 
-    Records of the audit and of the release are disjoint, so that both together cost the
-    larger of their levels, and not the sum: see
-    :func:`~skparisk.core.compose_parallel`. An open ledger does not know that
-    they are disjoint, and adds up; :ref:`thm-audit` says what to do. To audit again
-    after a look at the result is another release.
+    Records of the audit and of the release are disjoint: both together cost the larger
+    of their levels (:func:`~skparisk.core.compose_parallel`). An open ledger does not
+    know that, and adds up; see :ref:`thm-audit`.
 
     Examples
     --------
@@ -537,6 +506,7 @@ def audit_reference(
 
     noisy_count = count()
     limits = risk_limits(noisy_count, n_blocks, noise=noise, confidence=confidence)
+    certificate = calibrated.sampler.certificate_
     audit = ReferenceAudit(
         n_records,
         n_blocks,
@@ -547,28 +517,19 @@ def audit_reference(
         limits.lower,
         limits.upper,
         seeded,
-        audited=calibrated.certificate,
+        audited=certificate,
         release_records=what.n_records,
     )
-    _keep(audited, audit)
-    gamma = calibrated.certificate.require_evidence().gamma
-    supported = not audit.seeded and audit.upper <= gamma
-    if supported and isinstance(what.reference, SchemaReference):
-        what.reference._audited = True
-    return audit
-
-
-def _keep(audited: Any, audit: ReferenceAudit) -> None:
-    """Put an audit on the certificate of what is fitted."""
     sampler = audited
     if isinstance(audited, PrivateMixin) and hasattr(audited, "certificate_"):
-        audited.certificate_ = with_audit(audited.certificate_, audit)
+        own = audited.certificate_
+        audited.certificate_ = core.claim_with_audit(own, audit.measured)
         sampler = audited.sampler_
     if hasattr(sampler, "claim_"):
         claim = sampler.claim_
-        sampler.claim_ = claim.stating(with_audit(claim.certificate, audit))
-
-
-def with_audit(certificate: Certificate, audit: ReferenceAudit) -> Certificate:
-    """Return a certificate with what an audit of its reference measured."""
-    return core.claim_with_audit(certificate, audit.measured)
+        own = core.claim_with_audit(claim.certificate, audit.measured)
+        sampler.claim_ = claim.stating(own)
+    supported = not seeded and limits.upper <= certificate.require_evidence().gamma
+    if supported and isinstance(what.reference, SchemaReference):
+        what.reference._audited = True
+    return audit

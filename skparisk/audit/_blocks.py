@@ -32,10 +32,10 @@ _TASKS_PER_WORKER = 4
 
 @dataclass(frozen=True, eq=False)
 class BlockJudge:
-    """Tells of a block whether its pair exceeds the level, at calibrated noise.
+    """Tell whether the pair of a block exceeds the level, at calibrated noise.
 
-    All of it is public, so that what it says of a block is a function of that block,
-    and of random numbers that depend on no record.
+    All fields are public: the answer is a function of the block, and of random numbers
+    that depend on no record.
     """
 
     query: Query

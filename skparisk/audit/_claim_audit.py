@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +16,9 @@ from scipy import stats
 
 from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
 from skparisk._progress import Progress
+from skparisk._text import floor_text, strict
+from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
-from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
 from skparisk.audit._releases import (
@@ -25,77 +28,325 @@ from skparisk.audit._releases import (
     Records,
     refuse_in_ledger,
 )
-from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
+from skparisk.audit._worst_neighbor import (
+    WorstNeighbor,
+    find_worst_neighbor,
+    search,
+)
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate
 from skparisk.core.pairs import SampledPairs
+from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import take_rows
 from skparisk.neighbors import known_pairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import as_records, as_targets, n_rows
 
 _BLOCK = 64
+_EXACT_PAIRS = 1000
+EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Fresh pairs at the noise that is stated."""
+@dataclass(frozen=True)
+class PairAttack:
+    """What an attack on the releases of one pair of databases found.
 
-    distances: NDArray[np.float64]
-    beyond: NDArray[np.bool_]
+    Parameters
+    ----------
+    lower_bound : float
+        Lower bound of the privacy level, in [0, inf).
+
+    allowed : float
+        Level that the claim leaves to this pair, in [0, inf]; infinite where a risk
+        over pairs says nothing of single ones.
+
+    delta : float
+        The delta that both are levels at, in [0, 1].
+
+    accuracy : float
+        Lower bound of the share of right guesses which of the two databases it was,
+        in [0.5, 1].
+
+    allowed_accuracy : float
+        The most that the claim leaves.
+
+    distinguisher : str
+        What gave the level away.
+
+    Examples
+    --------
+    >>> from skparisk.audit import PairAttack
+    >>> PairAttack(1.2, 1.0, 0.0, 0.7, 0.75, "exact repeats").contradicts
+    True
+    """
+
+    lower_bound: float
+    allowed: float
+    delta: float
+    accuracy: float
+    allowed_accuracy: float
+    distinguisher: str
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether either is more than the claim leaves."""
+        return self.lower_bound > self.allowed or self.accuracy > self.allowed_accuracy
+
+    @property
+    def excess(self) -> float:
+        """How far the lower bound is above the level that is allowed; may be < 0."""
+        return self.lower_bound - self.allowed
+
+
+@dataclass(frozen=True)
+class ShareBeyond:
+    """How many fresh pairs, or pairs and outputs, are beyond the level of a claim.
+
+    Parameters
+    ----------
+    n_pairs, n_beyond : int
+        Pairs, and those of them that are beyond it.
+
+    risk : float
+        Share that the claim allows, in [0, 1].
+
+    p_value : float
+        Probability, in [0, 1], that there are as many if the claim is right.
+
+    alpha : float
+        The p-value from which on it is no evidence, in (0, 1).
+
+    exact : bool
+        Whether pairs were judged by the exact loss at the noise that is stated, or by
+        attacks on releases.
+    """
+
+    n_pairs: int
+    n_beyond: int
+    risk: float
+    p_value: float
+    alpha: float
+    exact: bool
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether there are more than chance explains."""
+        return self.p_value < self.alpha
+
+
+@dataclass(frozen=True)
+class ClaimAudit:
+    """What an audit of a claim found; made by :func:`audit_claim`, prints as text.
+
+    It looks at releases and at answers without noise, so that it is no release itself:
+    keep it inside, unless the records were public or simulated.
+
+    Parameters
+    ----------
+    estimator : str
+        Name of what was audited.
+
+    claim : Certificate
+        What it claims.
+
+    confidence : float
+        Probability, in [0.5, 1), that nothing is called evidence if the claim is right.
+
+    n_releases : int
+        Releases of each database of each attacked pair.
+
+    attacks : tuple of PairAttack
+        One for each attacked pair.
+
+    share : ShareBeyond or None
+        Of fresh pairs; None where the claim is about every pair.
+
+    worst_neighbor : WorstNeighbor or None
+        What a search found, with ``pairs="canary"``.
+
+    n_failed : int
+        Fits that failed: each of them is a release without numbers.
+
+    failure : str
+        What the first of them raised. It may show values of the records, and is not in
+        the text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk import audit_claim
+    >>> from skparisk.mechanisms import LaplaceMechanism
+    >>> mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=1.0)
+    >>> def release(database, size):
+    ...     return mechanism.release(np.full((size, 1), 4 * database[0].sum()))
+    >>> X = np.arange(5.0)[:, np.newaxis] % 2
+    >>> found = audit_claim(release, X, claim=mechanism, n_releases=500, random_state=0)
+    >>> found.verdict
+    'evidence against'
+    """
+
+    estimator: str
+    claim: Certificate
+    confidence: float
+    n_releases: int
+    attacks: tuple[PairAttack, ...]
+    share: ShareBeyond | None = None
+    worst_neighbor: WorstNeighbor | None = None
+    n_failed: int = 0
+    failure: str = ""
+
+    @property
+    def worst(self) -> PairAttack:
+        """The attack that went farthest beyond what the claim leaves to its pair."""
+        return max(
+            self.attacks,
+            key=lambda one: (one.contradicts, one.excess, one.lower_bound),
+        )
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether there is evidence against the claim."""
+        found = [attack.contradicts for attack in self.attacks]
+        return any(found) or (self.share is not None and self.share.contradicts)
+
+    @property
+    def verdict(self) -> str:
+        """``"evidence against"``, or ``"no evidence found"``; never "private"."""
+        return EVIDENCE if self.contradicted else NOTHING
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings: strict JSON, also for YAML.
+
+        Returns
+        -------
+        document : dict
+            All fields, infinite numbers as "inf"; the verdict and what it means.
+        """
+        own = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "claim"
+        }
+        return {
+            "schema": "skparisk.claim_audit",
+            **strict(own),
+            "claim": self.claim.to_dict(),
+            "verdict": self.verdict,
+            "meaning": self._meaning(),
+        }
+
+    def _meaning(self) -> list[str]:
+        """Return sentences for those who decide whether to believe the claim."""
+        n, confidence = len(self.attacks), f"{self.confidence:g}"
+        first = (
+            f"There is evidence against the claim of {self.estimator} (confidence "
+            f"{confidence})."
+            if self.contradicted
+            else f"No evidence was found against the claim of {self.estimator}. That "
+            "does not show that it is right: other pairs, or other attacks, may tell "
+            "more."
+        )
+        said = [first, f"The claim: {self.claim.guarantee}"]
+        said += [f"The claim is void: {text}" for text in void_reasons(self.claim)]
+        said.append(self._about_worst(n))
+        if self.share is not None:
+            share = self.share
+            how = "by their exact loss" if share.exact else "by attacks"
+            said.append(
+                f"{share.n_beyond} of {share.n_pairs} fresh pairs are beyond the "
+                f"level, {how}; the claim allows a share of {share.risk:.4g} "
+                f"(p-value {share.p_value:.2g})."
+            )
+        if self.n_failed:
+            total = 2 * n * self.n_releases
+            said.append(
+                f"{self.n_failed} of the {total} fits failed (the first with "
+                f"{self.failure.partition(':')[0]}), which counts as a release without "
+                "numbers."
+            )
+        if self.worst_neighbor is not None:
+            found = self.worst_neighbor
+            level = f"the answer moves by {found.distance:.4g}"
+            if found.epsilon is not None and math.isfinite(found.epsilon):
+                level = f"epsilon = {ceil_text(found.epsilon, 3)} at the stated noise"
+            said.append(f"Worst neighbor found, in {found.n_trials} trials: {level}.")
+        said.append(
+            "An audit looks at answers without noise, and is no release: keep it "
+            "inside unless the records are public."
+        )
+        return said
+
+    def _about_worst(self, n: int) -> str:
+        worst = self.worst
+        pairs = "the attacked pair" if n == 1 else f"the worst of {n} attacked pairs"
+        at = f" at delta = {worst.delta:.3g}" if worst.delta else ""
+        allowed = (
+            "any level is allowed to a single pair"
+            if math.isinf(worst.allowed)
+            else f"at most {ceil_text(worst.allowed, 3)} is allowed"
+        )
+        return (
+            f"{self.n_releases} releases of either database of {pairs}: a privacy "
+            f"level of at least {floor_text(worst.lower_bound, 3)}{at}, by "
+            f"{worst.distinguisher}, where {allowed}; at least "
+            f"{floor_text(worst.accuracy, 3)} of guesses are right, where at most "
+            f"{ceil_text(worst.allowed_accuracy, 3)} is allowed."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._meaning())
+
+    def _repr_html_(self) -> str:
+        first, *rest = map(html.escape, self._meaning())
+        others = "".join(f"<p>{text}</p>" for text in rest)
+        return f"<div><p><strong>{first}</strong></p>{others}</div>"
 
 
 def judge_pairs(
-    known: KnownNoise | None,
+    known: KnownNoise,
     claim: Certificate,
     population: Population,
     rows: NDArray[np.intp],
     rng: np.random.Generator,
-) -> Judged:
-    """Return how far apart the answers of fresh pairs are, and which exceed."""
-    assert known is not None
+) -> tuple[NDArray[np.float64], int]:
+    """Return the distances of fresh pairs, and how many exceed the stated level."""
     judge = BlockJudge.of(known.sampler)
-    target = replace(judge.target, epsilon=claim.epsilon)
-    judge = replace(judge, target=target)
+    judge = replace(judge, target=replace(judge.target, epsilon=claim.epsilon))
     query = copy.deepcopy(judge.query)
     y = population.y if query.needs_y else None
     pool = RecordPool(*known.sampler._as_asked(population.X, y))
-    n = population.n_records
-    differences = query.on_pool(pool, n)
-    found = []
-    for start in range(0, len(rows), _BLOCK):
-        part = rows[start : start + _BLOCK]
-        found.append(differences(known_pairs(pool, part, rng)))
+    differences = query.on_pool(pool, population.n_records)
+    found = [
+        differences(known_pairs(pool, rows[start : start + _BLOCK], rng))
+        for start in range(0, len(rows), _BLOCK)
+    ]
     values = np.concatenate([each.values for each in found])
     off_by = [each.errors for each in found if each.errors is not None]
-    errors = np.max(off_by, axis=0) if off_by else None
     sampled = SampledPairs(
         values,
-        errors,
+        np.max(off_by, axis=0) if off_by else None,
         np.zeros(values.shape[1]),
         draw_seed=int.from_bytes(rng.bytes(16), "little"),
     )
     white = known.noise.shape.whiten(values)
     distances = np.linalg.norm(white, ord=known.law.norm, axis=1)
-    return Judged(distances, judge.are_beyond(sampled, rng))
+    return distances, int(np.count_nonzero(judge.are_beyond(sampled, rng)))
 
 
-def share_beyond(
-    judged: Judged, claim: Certificate, audited: Audited, alpha: float, *, fixed: bool
-) -> ShareBeyond:
-    """Return the test that fresh pairs exceed the level at most at the risk.
+def sampled_p_value(
+    known: KnownNoise, claim: Certificate, n: int, count: int, *, fixed: bool
+) -> float:
+    """Return the p-value of `count` among `n` fresh pairs beyond the level.
 
-    A claim that is given (`fixed`) is one of the noise as it is; that of a certificate
-    is one on average over samples, of as many people as the reference has.
+    A given claim (`fixed`) is about the noise as it is. The claim of a certificate is
+    an average over samples of as many people as the reference has.
     """
-    assert audited.known is not None
-    n, count = len(judged.beyond), int(np.count_nonzero(judged.beyond))
-    evidence = audited.known.sampler.certificate_.require_evidence()
+    evidence = known.sampler.certificate_.require_evidence()
     n_sampled = evidence.n_pairs or 0  # without those of the shape
-    table = audited.known.sampler.pairs_.sketch
+    table = known.sampler.pairs_.sketch
     if table is not None and table.whole:  # two people a pair
         n_sampled = min(n_sampled, table.n_rows // 2)
-    p_value = share_p_value(
+    return share_p_value(
         count,
         n,
         claim.risk,
@@ -104,7 +355,6 @@ def share_beyond(
         # Nor are pairs of one database independent.
         one_draw=evidence.order_index is not None and evidence.n_neighbors == 1,
     )
-    return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=True)
 
 
 def share_p_value(
@@ -137,7 +387,7 @@ def share_p_value(
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Records that fresh databases are drawn from."""
+    """Records to draw fresh databases from."""
 
     X: Any
     y: Any
@@ -172,9 +422,6 @@ class Population:
             row[0], row[1:-1], row[-1] = removed, others[: self.n_records - 1], added
         return found
 
-    def most_pairs(self) -> int:
-        return n_rows(self.X) // 2
-
     def pair(self, rows: NDArray[np.intp], at: int) -> Pair:
         own = rows[at]
         other = np.concatenate([own[-1:], own[1:-1]])
@@ -185,9 +432,6 @@ class Population:
         return (X,) if self.y is None else (X, take_rows(self.y, rows))
 
 
-_EXACT_PAIRS, _ATTACKED_PAIRS = 1000, 2
-
-
 def audit_claim(
     estimator: Any,
     X: Any,
@@ -196,7 +440,7 @@ def audit_claim(
     pairs: Any = "sampled",
     n_releases: int = 1000,
     n_pairs: int | None = None,
-    n_attacked: int = _ATTACKED_PAIRS,
+    n_attacked: int = 2,
     n_records: int | None = None,
     claim: Any = None,
     confidence: float = 0.95,
@@ -207,20 +451,19 @@ def audit_claim(
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
-    Pairs of databases are drawn from records, and what is released about the two is
-    told apart as well as it can be (:func:`estimate_epsilon_lower_bound`). Where the
-    claim is about a share of pairs and the model states its noise, fresh pairs are
-    judged by their exact loss, and the attack asks if a pair loses more than that.
+    An attack tells the releases of two neighboring databases apart as well as it can
+    (:func:`estimate_epsilon_lower_bound`). If the claim is about a share of pairs and
+    the model states its noise, fresh pairs are judged by their exact loss, and the
+    attack asks if a pair loses more than that.
 
-    A fit that fails is an answer as well: it counts as a release without numbers, of
-    which the audit tells how many there were. What a callable raises, or the very first
-    fit, is passed on.
+    A fit that fails counts as a release without numbers. Errors of a callable, or of
+    the very first fit, are passed on.
 
     .. important::
        An audit compares answers without noise, so that its result is no private
        release. Use public or simulated records, or keep the result inside the
-       environment where the private ones are. It is refused inside of a ledger, which
-       would be charged for each of its releases.
+       environment of the private ones. It is refused inside of a ledger, which would be
+       charged for each of its releases.
 
     Parameters
     ----------
@@ -228,7 +471,7 @@ def audit_claim(
         Anything with `fit`, whose numbers are compared after fits to either database;
         or ``release(database)``, also with a parameter `size`, as in
         :func:`estimate_epsilon_lower_bound`, where a database is a tuple (X,) or
-        (X, y). It is copied. Where pairs are sampled that is done once, for all fits.
+        (X, y). It is copied. Pairs of a reference are sampled once, for all fits.
 
     X : array-like of shape (n_rows, n_features)
         Records, which stand for the population: rows of fresh databases are drawn from
@@ -240,11 +483,11 @@ def audit_claim(
     pairs : {"sampled", "canary"} or list of tuple, default="sampled"
         "sampled": fresh pairs, which replace one record by another one; those that move
         the answer most are attacked, where the noise is known. "canary": one fresh
-        database, and what :func:`find_worst_neighbor` makes of it. Else the pairs to
+        database, and the result of :func:`find_worst_neighbor`. Else the pairs to
         attack, each of two databases (X,) or (X, y).
 
     n_releases : int, default=1000
-        Releases of each database of a pair that is attacked, >= 40.
+        Releases of each database of an attacked pair, >= 40.
 
     n_pairs : int, default=None
         Fresh pairs that a risk is tested with, half of the rows at most. None: up to
@@ -257,10 +500,9 @@ def audit_claim(
         Records of a database. None: half of the rows.
 
     claim : Certificate, mechanism, float or tuple, default=None
-        What is claimed, as numbers epsilon, (epsilon, delta) or (epsilon, delta, risk).
-        None: the `certificate_` of the fitted estimator. A risk that is given is taken
-        to be that of the noise as it is; that of a certificate is one on average over
-        the sampled pairs, and few of these may do with a larger one by chance.
+        The claim, as numbers epsilon, (epsilon, delta) or (epsilon, delta, risk). None:
+        the `certificate_` of the fitted estimator. A given risk is that of the noise as
+        it is; that of a certificate is an average over the sampled pairs.
 
     confidence : float, default=0.95
         Probability, in [0.5, 1), that nothing is called evidence if the claim is right:
@@ -274,8 +516,8 @@ def audit_claim(
         Threads of joblib.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the pairs, and which releases learn. Noise is that of the estimator, which
-        must not be seeded.
+        Seeds the pairs, and which releases learn. Do not seed the noise of the
+        estimator.
 
     verbose : int, default=0
         Above 0, progress is shown, by releases.
@@ -331,7 +573,7 @@ def audit_claim(
     first = given[0] if given else population.pair(population.rows(1, rng), 0)
     audited = Audited.of(estimator, first, fit_params, claim)
     stated, known = audited.claim, audited.known
-    alpha, worst, drawn = 1 - confidence, None, None
+    worst = None
     if pairs == "canary":
         seed = int(rng.integers(2**31))
         if known is not None:
@@ -340,63 +582,64 @@ def audit_claim(
             worst = find_worst_neighbor(
                 estimator, *first[0], fit_params=fit_params, random_state=seed
             )
-        given = [worst_pair(first[0], worst)]
-    beyond = None
+        given = [(first[0], worst.neighbor_of(*first[0]))]
+    n_beyond = None
     if not given:
-        exact = known is not None
-        most = population.most_pairs()
+        most = n_rows(population.X) // 2
         if n_pairs is None:
-            n_pairs = min(_EXACT_PAIRS if exact else n_attacked, most)
+            n_pairs = min(_EXACT_PAIRS if known is not None else n_attacked, most)
         if not 1 <= n_pairs <= most:
             raise ValueError(
                 f"n_pairs must be in [1, {most}], as no row of X may change in two "
                 f"pairs, got {n_pairs!r}."
             )
-        drawn = population.rows(n_pairs, rng)
-        if exact:
-            beyond = judge_pairs(known, stated, population, drawn, rng)
-            order = np.argsort(-beyond.distances)
-            n_shown = n_attacked
-        else:
-            order = np.arange(len(drawn))
-            n_shown = len(drawn) if stated.risk else n_attacked
-        given = [population.pair(drawn, int(at)) for at in order[:n_shown]]
-    finite = math.isfinite(stated.epsilon)
-    by_attack = finite and known is None and stated.risk > 0
-    n_tests = 2 * len(given) * (not by_attack) + (by_attack or beyond is not None)
-    each = alpha / max(n_tests, 1)
-    each_pair = alpha / 5 if by_attack else each
+        rows = population.rows(n_pairs, rng)
+        order, n_shown = np.arange(n_pairs), n_attacked
+        if known is not None:
+            distances, n_beyond = judge_pairs(known, stated, population, rows, rng)
+            order = np.argsort(-distances)
+        elif stated.risk:
+            n_shown = n_pairs
+        given = [population.pair(rows, int(at)) for at in order[:n_shown]]
+    by_attack = math.isfinite(stated.epsilon) and known is None and stated.risk > 0
+    n_tests = 2 * len(given) * (not by_attack) + (by_attack or n_beyond is not None)
+    each = (1 - confidence) / max(n_tests, 1)
+    each_pair = (1 - confidence) / 5 if by_attack else each
     total = 2 * n_releases * len(given)
+    attacks = []
     with Progress(total, "releases", "release", shown=bool(verbose)) as progress:
-        attacks = tuple(
-            _attack_pair(
-                audited,
-                pair,
-                _draw(
-                    audited,
-                    pair,
-                    f"{at} of {len(given)}",
-                    n_releases,
-                    n_jobs,
-                    progress,
-                ),
-                each_pair,
-                rng,
-            )
-            for at, pair in enumerate(given, start=1)
-        )
+        for at, pair in enumerate(given, start=1):
+            try:
+                draws = [
+                    draw_releases(audited.release, one, n_releases, n_jobs, progress)
+                    for one in pair
+                ]
+            except Exception as error:
+                error.add_note(
+                    f"It was raised by a release of pair {at} of {len(given)}, which "
+                    "ends the audit. Return NaN where a release fails: that is "
+                    "counted, and no error."
+                )
+                raise
+            attacks.append(_attack_pair(audited, pair, draws, each_pair, rng))
     share = None
-    if by_attack:
-        share = _share_of_attacks(attacks, stated, each_pair, each)
-    elif beyond is not None:
-        share = share_beyond(beyond, stated, audited, each, fixed=claim is not None)
+    if by_attack:  # each of which may be wrong
+        n, count = len(attacks), sum(a.lower_bound > stated.epsilon for a in attacks)
+        risk = min(1.0, stated.risk + each_pair)
+        p_value = share_p_value(count, n, risk, failure_prob=stated.failure_prob)
+        share = ShareBeyond(n, count, stated.risk, p_value, each, exact=False)
+    elif n_beyond is not None:
+        assert known is not None
+        n, fixed = len(rows), claim is not None
+        p_value = sampled_p_value(known, stated, n, n_beyond, fixed=fixed)
+        share = ShareBeyond(n, n_beyond, stated.risk, p_value, each, exact=True)
     failures = [f"{type(error).__name__}: {error}" for error in audited.failures]
     return ClaimAudit(
         audited.name,
         stated,
         confidence,
         n_releases,
-        attacks,
+        tuple(attacks),
         share,
         worst,
         n_failed=len(failures),
@@ -408,54 +651,21 @@ def _check_pairs(pairs: Any) -> list[Pair]:
     """Return the pairs that are given; none where they are found."""
     if isinstance(pairs, str) and pairs in ("sampled", "canary"):
         return []
-    listed = isinstance(pairs, Sequence) and not isinstance(pairs, str) and pairs
-    if not listed or not all(_is_pair(pair) for pair in pairs):
+    if (
+        isinstance(pairs, str)
+        or not (isinstance(pairs, Sequence) and pairs)
+        or not all(
+            isinstance(pair, tuple)
+            and len(pair) == 2
+            and all(isinstance(each, tuple) and len(each) in (1, 2) for each in pair)
+            for pair in pairs
+        )
+    ):
         raise ValueError(
             "pairs must be 'sampled', 'canary' or a list of pairs of databases, each a "
             f"tuple (X,) or (X, y), got {type(pairs).__name__} {pairs!r:.60}."
         )
     return list(pairs)
-
-
-def _is_pair(pair: Any) -> bool:
-    return (
-        isinstance(pair, tuple)
-        and len(pair) == 2
-        and all(isinstance(each, tuple) and len(each) in (1, 2) for each in pair)
-    )
-
-
-def _share_of_attacks(
-    attacks: tuple[PairAttack, ...], claim: Certificate, wrong: float, alpha: float
-) -> ShareBeyond:
-    """Return the test of a risk by attacks, each of which may be wrong."""
-    n = len(attacks)
-    count = sum(one.lower_bound > claim.epsilon for one in attacks)
-    risk = min(1.0, claim.risk + wrong)
-    p_value = share_p_value(count, n, risk, failure_prob=claim.failure_prob)
-    return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=False)
-
-
-def _draw(
-    audited: Audited,
-    pair: Pair,
-    which: str,
-    n_releases: int,
-    n_jobs: int | None,
-    progress: Progress,
-) -> list[NDArray[np.float64]]:
-    """Return releases of both databases, or say of which pair there are none."""
-    try:
-        return [
-            draw_releases(audited.release, each, n_releases, n_jobs, progress)
-            for each in pair
-        ]
-    except Exception as error:
-        error.add_note(
-            f"It was raised by a release of pair {which}, which ends the audit. Return "
-            "NaN where a release fails: that is counted, and no error."
-        )
-        raise
 
 
 def _attack_pair(
@@ -477,12 +687,12 @@ def _attack_pair(
         allowed, delta = audited.known.allowed(shift, claim)
         accuracy = (1 + audited.known.advantage(shift)) / 2
     seed = int(rng.integers(2**31))
-    found = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
+    level, guess = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
     return PairAttack(
-        lower_bound=found.level(alpha, delta),
+        lower_bound=level.level(alpha, delta),
         allowed=allowed,
         delta=delta,
-        accuracy=found.accuracy(alpha),
+        accuracy=guess.accuracy(alpha),
         allowed_accuracy=accuracy,
-        distinguisher=found.words[0],
+        distinguisher=level.words,
     )

@@ -1,4 +1,4 @@
-"""What a noisy count of blocks says about a risk: exact confidence limits."""
+"""Exact confidence limits of a risk from a noisy count of blocks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc
 
-from skparisk.core.checks import check_at_least, check_positive, check_probability
+from skparisk.core.checks import check_positive, check_probability
 from skparisk.core.exact import ByteSource, sample_discrete_laplace
 
 _NOISE_BITS = 40
-# Noise beyond so many scales is as good as never there, and is counted all the same.
+# Noise beyond so many scales hardly occurs, and is counted all the same.
 _FARTHEST = 60
 # Of a probability: far more than the rounding of a sum of incomplete beta functions.
 _SLACK = 2.0**-30
 _DIGITS = 2.0**-40
-# With a true risk closer to the one that is asked for it takes too many blocks.
+# A true risk closer to the one asked for takes too many blocks.
 LARGEST_SHARE = 0.9
 
 
@@ -91,8 +91,6 @@ def risk_limits(
     `noisy_count` is the number of blocks that exceed, of `n_blocks` independent ones
     that do so with that risk, plus the noise.
     """
-    check_at_least(n_blocks, "n_blocks", 1)
-    check_confidence(confidence)
     upper = partial(_upper_limit, n_blocks=n_blocks, noise=noise, confidence=confidence)
     # Blocks that do not exceed are a count with the same noise.
     lower = 1 - upper(n_blocks - noisy_count)

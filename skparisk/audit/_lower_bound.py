@@ -34,25 +34,27 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Counts:
-    """How many releases of either database an event has, which was fixed before.
+    """How many fresh releases have an event, which was fixed before.
 
     `hits` of `n` releases of the database that makes it likelier, `others` of `n` of
-    its neighbor.
+    its neighbor. `words` name the event.
     """
 
     hits: int
     others: int
     n: int
+    words: str
 
-    def limits(self, alpha: float) -> tuple[float, float]:
-        """Return a lower and an upper limit of its two probabilities.
+    def level(self, alpha: float, delta: float) -> float:
+        """Return a lower limit of the level, with confidence 1 - alpha."""
+        return float(level_limit(*self._limits(alpha), delta)[0])
 
-        Exact (Clopper and Pearson 1934), together with confidence 1 - alpha.
-        """
-        low, high = _limits(
-            np.array([self.hits]), np.array([self.others]), self.n, alpha
-        )
-        return float(low[0]), float(high[0])
+    def accuracy(self, alpha: float) -> float:
+        """Return a lower limit of how often a guess is right."""
+        return float(accuracy_limit(*self._limits(alpha))[0])
+
+    def _limits(self, alpha: float) -> tuple[_Floats, _Floats]:
+        return _limits(np.array([self.hits]), np.array([self.others]), self.n, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Event:
         hits, others = (np.count_nonzero(self._holds(rows)) for rows in (first, second))
         if not self.above:
             hits, others = others, hits
-        return Counts(int(hits), int(others), len(first))
+        return Counts(int(hits), int(others), len(first), self.words)
 
     def _holds(self, rows: _Floats) -> NDArray[np.bool_]:
         scores = self.score(rows)
@@ -144,7 +146,10 @@ def _at_thresholds(
 def _limits(
     hits: NDArray[Any], others: NDArray[Any], n: int, alpha: float
 ) -> tuple[_Floats, _Floats]:
-    """Return exact binomial limits, each missed with probability alpha / 2 at most."""
+    """Return exact binomial limits, each missed with probability alpha / 2 at most.
+
+    A lower one for `hits` and an upper one for `others` (Clopper and Pearson 1934).
+    """
     low = np.zeros(len(hits))
     some = hits > 0
     low[some] = betaincinv(hits[some], n - hits[some] + 1, alpha / 2)
@@ -174,17 +179,13 @@ def _scores(
     yield "their mean difference, in units of their spread", along(in_spread)
     yield "the size of the releases", lambda rows: np.abs(units(rows)).sum(axis=1)
     if np.isnan(first).any() or np.isnan(second).any():
-        yield "numbers that are missing", _count_missing
+        yield "numbers that are missing", lambda rows: np.isnan(rows).sum(axis=1) * 1.0
     if ours.shape[1] > 1:
         leading = np.argsort(-np.abs(shift))[:_MOST_COLUMNS]
         for column in np.sort(leading):
             yield f"number {column} of the release", along(np.eye(len(shift))[column])
     yield "a logistic regression", _fit_logistic(units, first, second, rng)
     yield from _symbols(first, second)
-
-
-def _count_missing(rows: _Floats) -> _Floats:
-    return np.isnan(rows).sum(axis=1).astype(np.float64)
 
 
 def _units_of(first: _Floats, second: _Floats) -> _Score:
@@ -290,13 +291,11 @@ def _finite(rows: _Floats) -> _Floats:
 
 
 LEAST_RELEASES = 40
-# Events that single calls are spread over workers in.
-_TASKS_PER_WORKER = 4
 
 
 @dataclass(frozen=True)
 class EpsilonLowerBound:
-    """A privacy level that a release does not keep, and how that was found out.
+    """A privacy level that a release does not keep, and the event that shows it.
 
     Made by :func:`estimate_epsilon_lower_bound`.
 
@@ -345,23 +344,6 @@ class EpsilonLowerBound:
         )
 
 
-@dataclass(frozen=True)
-class Attack:
-    """What two events did on fresh releases: for the level, and for guesses."""
-
-    by_level: Counts
-    by_accuracy: Counts
-    words: tuple[str, str]
-
-    def level(self, alpha: float, delta: float) -> float:
-        """Return a lower limit of the level."""
-        return float(level_limit(*self.by_level.limits(alpha), delta))
-
-    def accuracy(self, alpha: float) -> float:
-        """Return a lower limit of how often a guess is right."""
-        return float(accuracy_limit(*self.by_accuracy.limits(alpha)))
-
-
 def estimate_epsilon_lower_bound(
     release: Callable[..., Any],
     database: Any,
@@ -376,9 +358,8 @@ def estimate_epsilon_lower_bound(
 ) -> EpsilonLowerBound:
     """Estimate how private a release is at most, by attacking it.
 
-    A release is drawn many times for each of two neighboring databases. Half of the
-    draws learn to tell them apart, by what they differ in on average, by a logistic
-    regression, by numbers that repeat exactly and by their low bits, which give lost
+    Half of many releases of two neighboring databases learn to tell these apart: by
+    mean differences, a logistic regression, exact repeats and low bits, which give lost
     and seeded noise away. The other half counts how often the learned event occurs.
 
     Parameters
@@ -453,13 +434,13 @@ def estimate_epsilon_lower_bound(
             draw_releases(release, each, n_releases, n_jobs, progress)
             for each in (database, neighbor)
         ]
-    found = attack(*draws, alpha=1 - confidence, delta=delta, random_state=random_state)
-    counts = found.by_level
+    alpha = 1 - confidence
+    counts, _ = attack(*draws, alpha=alpha, delta=delta, random_state=random_state)
     return EpsilonLowerBound(
-        epsilon=found.level(1 - confidence, delta),
+        epsilon=counts.level(alpha, delta),
         delta=delta,
         confidence=float(confidence),
-        distinguisher=found.words[0],
+        distinguisher=counts.words,
         n_hits=counts.hits,
         n_hits_neighbor=counts.others,
         n_tested=counts.n,
@@ -473,8 +454,11 @@ def attack(
     alpha: float,
     delta: float,
     random_state: Any,
-) -> Attack:
-    """Learn events from half of the rows, and count them in the other half."""
+) -> tuple[Counts, Counts]:
+    """Learn two events from half of the rows, and count them in the other half.
+
+    The first shows the largest level, the second makes the most guesses right.
+    """
     if first.shape != second.shape:
         raise ValueError(
             "release must return as many numbers for the neighbor as for the database, "
@@ -487,8 +471,8 @@ def attack(
         *(rows[half:] for rows in mixed), alpha=alpha, delta=delta, rng=rng
     )
     tested = [rows[:half] for rows in mixed]
-    counts = [event.count(*tested) for event in events]
-    return Attack(counts[0], counts[1], (events[0].words, events[1].words))
+    by_level, by_accuracy = (event.count(*tested) for event in events)
+    return by_level, by_accuracy
 
 
 def draw_releases(
@@ -502,38 +486,30 @@ def draw_releases(
     workers = effective_n_jobs(n_jobs)
     parts = np.array_split(np.arange(n_releases), min(n_releases, workers))
     many = "size" in inspect.signature(release).parameters
-    draw = _draw_many if many else _draw_each
-    tasks = [delayed(draw)(release, database, len(part), progress) for part in parts]
-    found = Parallel(n_jobs=n_jobs, require="sharedmem")(tasks)
-    return np.concatenate(found)
+
+    def draw(n: int) -> _Floats:
+        if many:
+            rows = _as_numbers(release(database, size=n))
+            if rows.ndim == 0 or len(rows) != n:
+                raise ValueError(
+                    f"release must return {n} releases along the first axis when "
+                    f"size={n}, got shape {rows.shape}."
+                )
+            progress.add(n)
+            return rows.reshape(n, -1)
+        each = []
+        for _ in range(n):
+            each.append(_as_numbers(release(database)).ravel())
+            progress.add(1)
+        if len({len(row) for row in each}) > 1:
+            raise ValueError("release must return as many numbers in each call.")
+        return np.array(each)
+
+    tasks = [delayed(draw)(len(part)) for part in parts]
+    return np.concatenate(Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
 
 
-def _draw_many(
-    release: Callable[..., Any], database: Any, n: int, progress: Progress
-) -> Any:
-    rows = _as_numbers(release(database, size=n))
-    if rows.ndim == 0 or len(rows) != n:
-        raise ValueError(
-            f"release must return {n} releases along the first axis when size={n}, got "
-            f"shape {rows.shape}."
-        )
-    progress.add(n)
-    return rows.reshape(n, -1)
-
-
-def _draw_each(
-    release: Callable[..., Any], database: Any, n: int, progress: Progress
-) -> Any:
-    rows = []
-    for _ in range(n):
-        rows.append(_as_numbers(release(database)).ravel())
-        progress.add(1)
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError("release must return as many numbers in each call.")
-    return np.array(rows)
-
-
-def _as_numbers(released: Any) -> NDArray[np.float64]:
+def _as_numbers(released: Any) -> _Floats:
     try:
         return np.asarray(released, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What is audited, as a function that maps a database to released numbers."""
+"""The audited model as a function that maps a database to released numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skparisk.sensitivity import SensitivitySampler
 Records: TypeAlias = tuple[Any, ...]
 Pair: TypeAlias = tuple[Records, Records]
 
-# They describe a release; the numbers of the pairs themselves are many, and public.
+# Attributes that describe a release, with many numbers of public pairs.
 DESCRIBED = ("sampler_", "certificate_", "template_")
 _MOST_NUMBERS = 1000
 
@@ -144,8 +144,11 @@ class Audited:
                     "X_reference=model.sampler_.reference, and audit that."
                 )
             # The pairs are public, and drawn once: what is audited is the release.
-            estimator = _with_sampler(estimator, fitted, sampler)
-            params = {}
+            kept: dict[str, Any] = {"sensitivity": FrozenEstimator(sampler)}
+            own = estimator.get_params(deep=False)
+            if "classes" in own and hasattr(fitted, "classes_"):
+                kept["classes"] = fitted.classes_
+            estimator, params = clone(estimator).set_params(**kept), {}
             known = KnownNoise.of(fitted) if math.isfinite(stated.epsilon) else None
         places = places_of(
             [_first_fit(estimator, each, params) for each in (*databases, *databases)]
@@ -193,14 +196,6 @@ def _first_fit(estimator: Any, database: Records, params: Mapping[str, Any]) -> 
             f"of {n_rows(database[0])} records of the first pair, before any attack."
         )
         raise
-
-
-def _with_sampler(estimator: Any, fitted: Any, sampler: Any) -> Any:
-    """Return an estimator whose sensitivity has been sampled, and classes are known."""
-    known: dict[str, Any] = {"sensitivity": FrozenEstimator(sampler)}
-    if "classes" in estimator.get_params(deep=False) and hasattr(fitted, "classes_"):
-        known["classes"] = fitted.classes_
-    return clone(estimator).set_params(**known)
 
 
 def places_of(fits: list[Any]) -> dict[str, int]:

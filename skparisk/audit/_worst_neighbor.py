@@ -13,7 +13,6 @@ from sklearn.base import clone
 
 from skparisk.audit._releases import (
     KnownNoise,
-    Pair,
     Records,
     fit_to,
     numbers_of,
@@ -22,20 +21,20 @@ from skparisk.audit._releases import (
 )
 from skparisk.core.checks import check_at_least, check_random_state
 
-_FEWEST_TRIALS, _TRIALS = 10, 400
+_TRIALS = 400
 
 
 @dataclass(frozen=True)
 class WorstNeighbor:
-    """A record whose change moves a release far; made by :func:`find_worst_neighbor`.
+    """A replaced record that moves a release far: see :func:`find_worst_neighbor`.
 
     Parameters
     ----------
     position : int
-        Which record of the database is replaced.
+        Position of the replaced record.
 
     record : tuple of float
-        The features of what replaces it.
+        Features of the new record.
 
     target : object
         Its target or label; None without targets.
@@ -155,7 +154,7 @@ def find_worst_neighbor(
     (10.0,)
     """
     refuse_in_ledger("A search for a worst neighbor")
-    check_at_least(n_trials, "n_trials", _FEWEST_TRIALS)
+    check_at_least(n_trials, "n_trials", 10)
     data = np.array(X, dtype=np.float64)
     if data.ndim != 2 or not data.size or not np.isfinite(data).all():
         raise ValueError(
@@ -163,8 +162,9 @@ def find_worst_neighbor(
         )
     database: Records = (data,) if y is None else (data, np.array(y))
     answer, known = _answer_of(estimator, database, dict(fit_params or {}))
-    options = {"box": box, "n_trials": n_trials, "random_state": random_state}
-    return search(answer, known, database, **options)
+    return search(
+        answer, known, database, box=box, n_trials=n_trials, random_state=random_state
+    )
 
 
 def search(
@@ -215,11 +215,6 @@ def search(
         epsilon=None if known is None else known.law.largest_loss(largest),
         n_trials=n_trials,
     )
-
-
-def worst_pair(database: Records, worst: WorstNeighbor) -> Pair:
-    """Return the database and the neighbor that was found."""
-    return database, worst.neighbor_of(*database)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +314,7 @@ def _answer_of(
     if known is not None:
         return known.answer, known
     other = tuple(np.roll(part[1:], 1, axis=0) for part in database)
-    if known is None and hasattr(fitted, "certificate_"):
+    if hasattr(fitted, "certificate_"):
         estimator = clone(estimator).set_params(epsilon=np.inf)
     fits = [fit_to(estimator, each, params) for each in (database, other)]
     places = places_of(fits)

@@ -69,7 +69,7 @@ class AuditDisplay(Display):
         self.bars_ = self.ax_.bar(
             at,
             [one.lower_bound for one in attacks],
-            **({"label": "level found, at least"} | kwargs),
+            **{"label": "level found, at least", **kwargs},
         )
         known = [i for i, one in enumerate(attacks) if math.isfinite(one.allowed)]
         self.marks_ = self.ax_.scatter(

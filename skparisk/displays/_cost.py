@@ -10,7 +10,7 @@ import numpy as np
 from skparisk.core.checks import check_choice
 from skparisk.core.rounding import ceil_text
 from skparisk.cost import CostModel, Frontier, RiskLaw
-from skparisk.displays._steps import Display, Floats, log_scale
+from skparisk.displays._steps import Display, Floats, fit_levels
 
 _AXES = {
     "epsilon": "privacy level ε used for the cost",
@@ -100,7 +100,7 @@ class CostDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what each level costs to count with, and mark the cheapest.
+        """Draw the cost of each level, and mark the cheapest.
 
         Figure 4 of Dandekar, Basu and Bressan (2021), with the law
         :class:`skparisk.papers.DandekarTheorem4`.
@@ -124,7 +124,6 @@ class CostDisplay(Display):
         ------
         ValueError
             If an argument is out of range.
-
         """
         curves = []
         for level in np.atleast_1d(np.asarray(noise_epsilon)).tolist():
@@ -202,13 +201,5 @@ class CostDisplay(Display):
         self.ax_.margins(y=0.1)  # for the texts
         self.ax_.yaxis.set_major_formatter("{x:,.10g}")
         if self.against == "error":
-            self._fit_errors()
-
-    def _fit_errors(self) -> None:
-        """Scale the axis of errors logarithmically where that helps."""
-        errors = [x for curve in self.curves for x in curve.x.tolist()]
-        low, high = min(errors, default=0.0), max(errors, default=0.0)
-        if 0 < 10 * low < high:
-            log_scale(self.ax_, "x")
-            if high > 100 * low:
-                self.ax_.xaxis.set_minor_formatter("")
+            errors = np.concatenate([[], *(curve.x for curve in self.curves)])
+            fit_levels(self.ax_, errors if (errors > 0).all() else errors[:0])

@@ -12,7 +12,6 @@ from skparisk.core.checks import (
     IncompatibleError,
     check_floats,
     check_number,
-    check_positive,
     check_probability,
 )
 from skparisk.displays._steps import (
@@ -41,9 +40,6 @@ class SensitivityDisplay(StepDisplay):
     gamma : float, default=None
         Risk that was asked for, in (0, 1).
 
-    bound : float, default=None
-        Largest sensitivity of all pairs of neighbors, finite, > 0, if it is known.
-
     estimator_name : str, default=None
         Name in the legend.
 
@@ -52,7 +48,7 @@ class SensitivityDisplay(StepDisplay):
     line_ : matplotlib Line2D
         The curve.
 
-    sensitivity_line_, gamma_line_, bound_line_ : matplotlib Line2D or None
+    sensitivity_line_, gamma_line_ : matplotlib Line2D or None
         A line at each of the parameters; None where that is None.
 
     ax_, figure_ : matplotlib Axes, Figure
@@ -80,7 +76,6 @@ class SensitivityDisplay(StepDisplay):
         *,
         sensitivity: float | None = None,
         gamma: float | None = None,
-        bound: float | None = None,
         estimator_name: str | None = None,
     ) -> None:
         self.sensitivities = check_floats(sensitivities, "sensitivities", "[0, inf)")
@@ -94,7 +89,6 @@ class SensitivityDisplay(StepDisplay):
         if sensitivity is not None:
             self.sensitivity = check_number(sensitivity, "sensitivity", "[0, inf)")
         self.gamma = None if gamma is None else check_probability(gamma, "gamma")
-        self.bound = None if bound is None else check_positive(bound, "bound")
         self.estimator_name = estimator_name
 
     @classmethod
@@ -102,7 +96,6 @@ class SensitivityDisplay(StepDisplay):
         cls,
         estimator: Any,
         *,
-        bound: float | None = None,
         ax: Any = None,
         name: str | None = None,
         **kwargs: Any,
@@ -114,9 +107,6 @@ class SensitivityDisplay(StepDisplay):
         estimator : estimator
             A :class:`~skparisk.SensitivitySampler`, or one with a `sampler_`, such as
             :class:`~skparisk.PrivateRidge`.
-
-        bound : float, default=None
-            As in the class.
 
         ax, name, **kwargs
             As in `plot`; without a name it is the class of the estimator.
@@ -148,7 +138,6 @@ class SensitivityDisplay(StepDisplay):
             sampler.sensitivities_,
             sensitivity=evidence.sensitivity,
             gamma=evidence.gamma,
-            bound=bound,
             estimator_name=own_name if name is None else name,
         )
         return display.plot(ax, **kwargs)
@@ -162,20 +151,17 @@ class SensitivityDisplay(StepDisplay):
         self.ax_.set_xlabel("sensitivity: distance between the answers on a pair")
         self.ax_.set_ylabel("share of the pairs above it")
         log_scale(self.ax_, "y")
-        self.gamma_line_ = self.sensitivity_line_ = self.bound_line_ = None
+        self.gamma_line_ = self.sensitivity_line_ = None
         if self.gamma is not None:
             self.gamma_line_ = self.ax_.axhline(
                 self.gamma, color="gray", ls=":", label=f"risk γ = {self.gamma:.3g}"
             )
-        if self.sensitivity is not None:
-            self.sensitivity_line_ = self.ax_.axvline(
-                self.sensitivity,
-                color=self.line_.get_color(),
-                ls="--",
-                label=f"sensitivity Δ = {self.sensitivity:.3g}",
-            )
-        if self.bound is not None:
-            self.bound_line_ = self.ax_.axvline(
-                self.bound, color="black", ls="-.", label=f"bound: {self.bound:.3g}"
-            )
-        return [mark for mark in (self.sensitivity, self.bound) if mark is not None]
+        if self.sensitivity is None:
+            return []
+        self.sensitivity_line_ = self.ax_.axvline(
+            self.sensitivity,
+            color=self.line_.get_color(),
+            ls="--",
+            label=f"sensitivity Δ = {self.sensitivity:.3g}",
+        )
+        return [self.sensitivity]

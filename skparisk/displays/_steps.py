@@ -1,4 +1,4 @@
-"""What displays share: certificates, a step function that falls from 1, and axes."""
+"""Base classes of displays, and their axes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST_SHOWN = 0.99
 
 
 class Display(ABC):
-    """A picture: where it is drawn, and its legend."""
+    """A picture on axes, with a legend."""
 
     # What a reader must know, and the name of what is shown; always in the legend.
     caveat: str | None = None
@@ -169,7 +169,7 @@ class StepDisplay(Display):
         style = {**kwargs, "label": self._label(kwargs["label"])}
         (self.line_,) = self.ax_.plot(x, y, drawstyle="steps-post", **style)
         shown = np.append(x[y <= _FIRST_SHOWN], self._mark(y))
-        _fit_levels(self.ax_, shown[shown > 0], limits)
+        fit_levels(self.ax_, shown[shown > 0], limits)
 
     @abstractmethod
     def _steps(self) -> tuple[Floats, Floats]:
@@ -188,8 +188,13 @@ def log_scale(ax: Any, axis: str) -> None:
     ticks.set_minor_formatter("{x:g}")
 
 
-def _fit_levels(ax: Any, shown: Floats, limits: tuple[float, float]) -> None:
-    """Scale the horizontal axis to positive values, within no less than its limits."""
+def fit_levels(
+    ax: Any, shown: Floats, limits: tuple[float, float] = (math.inf, 0.0)
+) -> None:
+    """Scale the horizontal axis to positive values, within no less than its limits.
+
+    Logarithmically, if they span more than a decade.
+    """
     if len(shown) and shown.max() > 10 * shown.min():
         log_scale(ax, "x")
     if len(shown) and ax.get_xscale() == "log":

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from skparisk import _words as words
 from skparisk._checks import check_flag
-from skparisk.audit._claim_report import NOTHING
+from skparisk.audit._claim_audit import NOTHING
 from skparisk.core.checks import check_number, check_relation
 from skparisk.core.claim import Claim
 from skparisk.core.rounding import add_up, ceil_text
