@@ -269,6 +269,7 @@ UNKNOWN_CLASSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("parameters", "kind"), UNKNOWN_CLASSES)
 def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):

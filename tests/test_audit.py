@@ -544,6 +544,7 @@ def test_records_by_themselves_are_blocks_of_two():
     assert found.upper < 0.1
 
 
+@pytest.mark.slow
 def test_labels_without_a_table_are_those_of_the_reference():
     """For what is fitted, those that it has."""
 
@@ -614,7 +615,7 @@ ANY = SensitivitySampler(MeanQuery(), n_pairs=39)
 OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUBLIC))
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("audited", "changes", "message"),
     [

@@ -49,7 +49,7 @@ def coverage(n_blocks, risk, epsilon, confidence, limits_at=limits):
     return law[likely] @ held + missed
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("cell", CELLS)
 def test_each_limit_holds_with_its_confidence(cell):
     """At every risk, by an exact sum."""
@@ -60,7 +60,7 @@ def test_each_limit_holds_with_its_confidence(cell):
         ).all()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
 def test_limits_are_tight(epsilon, confidence):
@@ -113,6 +113,7 @@ def test_an_unclamped_count_would_exclude_all_risks():
     assert limits(0, 10, 1.0, 0.95).upper > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_blocks", "median"), [(100, 0.070), (200, 0.049), (400, 0.037)]
 )

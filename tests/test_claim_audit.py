@@ -225,6 +225,7 @@ SHARES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARES)
 def test_shares_have_exact_p_values(name):
     """Those of a fixed risk, and of one that is an order statistic: a beta variable."""
@@ -258,6 +259,7 @@ def test_pairs_that_share_databases_have_safe_p_values():
         assert share.p_value >= law.sf(count - 1)
 
 
+@pytest.mark.slow
 def test_a_claim_about_every_pair_is_broken_by_one():
     for claim, p_value in ((0.1, 0.0), ((0.1, 0.0, 1.0), 1.0)):
         share = audit_claim(RIDGE, X, Y, fit_params=PUBLIC, claim=claim, **FEW).share
@@ -301,6 +303,7 @@ def test_a_void_claim_is_said_to_be_void():
     assert "any level is allowed" in str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("randomness", ["both", "implicit"])
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_the_noise_that_is_stated_is_what_a_pair_is_judged_by(law, randomness):
@@ -353,6 +356,7 @@ def test_a_model_that_learns_nothing_is_refused():
         audit_claim(Nothing(), X, claim=1.0, **FEW)
 
 
+@pytest.mark.slow
 def test_given_pairs_are_attacked_and_canaries_searched():
     pair = ((X[:40], Y[:40]), (np.vstack([[[9.0, 9.0]], X[1:40]]), Y[:40]))
     found = audit_claim(RIDGE, X, Y, pairs=[pair], fit_params=PUBLIC, **FEW)
@@ -419,6 +423,7 @@ class Fails(BaseEstimator):
 FAR = (X[:40],), (np.vstack([[[9.0, 9.0]], X[1:40]]),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_a_fit_that_fails_is_an_answer(share):
     """It tells the database, and ends no audit."""
@@ -487,6 +492,7 @@ def test_progress_is_shown_by_releases(bar, capsys, monkeypatch):
         audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=-1)
 
 
+@pytest.mark.slow
 def test_a_database_without_an_answer_is_infinitely_far():
     """Any level is allowed to a pair that the model cannot hide."""
     near, bad = ((X, Y), (X[::-1].copy(), Y)), ((X, Y), (X[:, :1], Y))

@@ -353,6 +353,7 @@ def test_databases_that_fail_are_counted_and_the_reason_is_said():
     assert f"{n_infinite} without an answer" in str(model.certificate_)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "plan",

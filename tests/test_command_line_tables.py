@@ -54,7 +54,7 @@ def plain(folder):
         return fitted("plain")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", WRITTEN)
 def test_tables_of_other_programs_are_read_alike(how, plain):
     """Whatever is between columns; decimal commas need an option."""

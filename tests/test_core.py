@@ -125,6 +125,7 @@ def test_one_file_reads_the_random_source_of_the_system():
                 assert not unseeded, path
 
 
+@pytest.mark.slow
 def test_one_file_opens_sealed_records():
     assert users("open_sealed") == {"core/release.py"}
     opened = {

@@ -205,6 +205,7 @@ def test_messages_that_are_explained_are_those_of_the_package():
         assert all(part.strip() in texts for part in message.split("...")), message
 
 
+@pytest.mark.slow
 def test_the_readme_says_what_is_so():
     """Its example runs, and the files that it names are there."""
     text = (ROOT / "README.md").read_text()

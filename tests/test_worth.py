@@ -48,6 +48,7 @@ def test_many_private_people_are_worth_it_and_noise_takes_from_it(display):
     assert noisier.scores[0, 0] < display.without_privacy[0] - 0.02
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_workers_do_not(display):
     again = WorthDisplay.from_estimator(RIDGE, X, Y, **QUICK, n_jobs=2)
     np.testing.assert_array_equal(again.scores, display.scores)
@@ -67,6 +68,7 @@ def test_lines_are_drawn(display):
     assert display.lines_[1].get_marker() == "s"
 
 
+@pytest.mark.slow
 def test_classes_and_as_many_public_people_as_there_are_by_default():
     labels = np.where(Y > 1, "yes", "no")
     model = PrivateLogisticRegression(sensitivity=SensitivitySampler(n_pairs=60))

@@ -159,6 +159,7 @@ def test_classes_that_are_nowhere_the_likeliest_get_no_probability(surrogate):
     assert served.predict_log_proba([[-1.0]]).tolist() == [[0.0, -np.inf, -np.inf]]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "surrogate", [LogisticRegression(), SVC(), DecisionTreeClassifier()]

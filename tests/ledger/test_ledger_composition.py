@@ -129,6 +129,7 @@ def test_advanced_composition_admits_more_and_exact_most():
     assert admitted == {"basic": 30, "advanced": 50, "exact": 90}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "compose"), [("advanced", compose_filter), ("exact", compose_exact)]
