@@ -199,9 +199,7 @@ PROBLEMS = {
         census,
         KMeans(3, n_init=1, random_state=0),
         300,
-        (4800,),
-        n_pairs=300,
-        n_real_pairs=100,
+        (60, 100),
     ),
     "categories, census": Problem(
         census_frame,
