@@ -239,6 +239,21 @@ def test_bound_is_a_pure_guarantee(estimator):
         assert gaussian.certificate_.delta == 1e-6
 
 
+def test_classes_are_counted_at_the_bound_by_default_and_targets_by_pairs():
+    """Pairs of classes are as far apart as the bound: it promises more for nothing."""
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
+    pairs = SensitivitySampler(n_pairs=99)
+    proven = fit(forest, sensitivity=None)
+    sampled = fit(forest, sensitivity=pairs, gamma=0.2)
+    assert (proven.sampler_, proven.risk_) == (None, 0.0)
+    assert proven.sensitivity_ == sampled.sensitivity_ == 10
+    forest = RandomForestRegressor(5, max_depth=3, random_state=0)
+    by_pairs = fit(forest, Y, Y_PUBLIC, sensitivity=None)
+    assert by_pairs.sampler_ is not None
+    grid = clone(proven).set_params(sensitivity__n_pairs=99, gamma=0.2)
+    assert grid.fit(X, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC).sampler_
+
+
 def test_no_other_shape_is_advised():
     assert (
         'noise_shape="auto"'

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
@@ -131,7 +131,7 @@ def make_query(
             )
         names = released_names(model)
         if names is None and find_trees(estimator) is not None:
-            proven = isinstance(model.sensitivity, str)
+            proven = isinstance(model.sensitivity, str) or model._proven_by_default
             level = float(model.epsilon) if proven else math.inf
             return make_leaf_query(estimator, public, labels, level), None
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
@@ -427,8 +427,9 @@ class PrivateEstimator(
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests, naive Bayes classifiers, and by default for `KMeans`, is proven: pure
-        epsilon-differential privacy. Forests get much less noise from a sampler with
+        forests, `KMeans` and naive Bayes classifiers, is proven: pure
+        epsilon-differential privacy. It is the default of `KMeans` and of trees and
+        forests that classify. Forests get much less noise from a sampler with
         ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
         is "isotropic". Naive Bayes classifiers have bounds of features from the
         reference, to which they are clipped, as has `KMeans`.
@@ -688,17 +689,25 @@ class PrivateEstimator(
         return found and find_centers(self.estimator) is not None
 
     @property
+    def _proven_by_default(self) -> bool:
+        """Whether the bound is used unless something else is asked for.
+
+        Nearly all pairs of counts differ by as much as the bound, and sums around
+        centers by hardly less.
+        """
+        counts = self._sums_leaves and is_classifier(self.estimator)
+        return self.sensitivity is None and (counts or self._moves_centers)
+
+    @property
     def _query_is_given(self) -> bool:
-        return super()._query_is_given and not self._moves_centers
+        return super()._query_is_given and not self._proven_by_default
 
     def _check_privacy(
         self, bound_parameters: Mapping[str, Any] | None = None
     ) -> SensitivitySource:
-        """Return where the sensitivity comes from: of centers the proven bound."""
+        """Return where the sensitivity comes from: by default the bound, if any."""
         source = super()._check_privacy(bound_parameters)
-        # Their pairs are of half of a table, and hardly shorter than the bound.
-        by_default = self.sensitivity is None and self._moves_centers
-        return "bound" if by_default else source
+        return "bound" if self._proven_by_default else source
 
     @property
     def _sums_bounded(self) -> bool:
