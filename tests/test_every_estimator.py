@@ -297,6 +297,7 @@ The page is written by ``python tests/test_every_estimator.py``, which also test
 what is served is finite, that it is scikit-learn's own answer without noise, and that
 with noise nothing but the release is kept. Trees and forests have splits from the
 reference, and only the values of their leaves are released (:doc:`theory/forests`).
+With a reference `KMeans` takes one step from public centers (:ref:`thm-centers`).
 With ``sensitivity="bound"`` so are sums over classes, for naive Bayes classifiers.
 """
 SECTIONS = {
