@@ -264,10 +264,10 @@ PROVISOS = {
         "public, and not on these records."
     ),
     Assumption.SUPERVISED_STEPS: (
-        "Public steps looked at the targets of the reference, which they fit better "
-        "than those of new people: more pairs of real people may exceed the level than "
-        "the risk says. Give a TableReference with sampling='split', or fit these "
-        "steps on other public records and wrap them in a FrozenEstimator."
+        "Public steps looked at the targets of the reference, or at its rows, which "
+        "they fit better than new people: more pairs of real people may exceed the "
+        "level than the risk says. Give a TableReference with sampling='split', or fit "
+        "these steps on other public records and wrap them in a FrozenEstimator."
     ),
     Assumption.FROZEN_PARTS: (
         "The caller says that frozen parts of the estimator were fitted on public "

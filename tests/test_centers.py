@@ -10,7 +10,12 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from skparisk import PrivateEstimator, SchemaReference, SensitivitySampler
+from skparisk import (
+    LearnedReference,
+    PrivateEstimator,
+    SchemaReference,
+    SensitivitySampler,
+)
 from skparisk.core.checks import IncompatibleError
 from skparisk.queries._leaves import CentersQuery
 
@@ -117,6 +122,70 @@ def test_steps_before_are_public_and_no_record_is_refused():
     assert model.public_steps_ == ("columntransformer", "centers")
     assert model.estimator_[-1].cluster_centers_.shape == (2, 3)
     assert set(model.predict(towns(9, 2))) <= {0, 1}
+
+
+def test_nearest_centers_do_not_depend_on_who_is_refused():
+    """A refused record changes the order in memory, in which distances are summed."""
+    rng = np.random.default_rng(0)
+    names = [f"c{number}" for number in range(12)]
+    people = pd.DataFrame(rng.normal(size=(250, 12)), columns=names)
+    people["town"] = rng.choice(["Graz", "Linz"], 250)
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["town"]), ("passthrough", names)
+    )
+    pipe = make_pipeline(columns, KMeans(2, n_init=1))
+    query = queries_of(pipe, people[:50], people[50:])
+    first, second = query.leaves.centers
+    along, numbers = second - first, rng.normal(size=(64, 12))
+    coded = np.column_stack([np.ones(64), np.zeros(64), numbers])
+    off = (coded - (first + second) / 2) @ along / (along[2:] @ along[2:])
+    ties = pd.DataFrame(numbers - np.outer(off, along[2:]), columns=names)
+    ties["town"] = "Graz"
+    other = ties.copy()
+    other.loc[0, "town"] = "Ried"
+    assert np.abs(query(ties) - query(other)).sum() <= query.bound()
+    each = sum(query(ties[row : row + 1]) for row in range(64))
+    np.testing.assert_array_equal(query(ties), each)
+
+
+def visits(X):
+    return np.repeat(X, X[:, 0].astype(int).clip(0), axis=0)
+
+
+def short(X):
+    return X[:, : 1 + (X[:, 0] > 5).sum()] if len(X) == 1 else X
+
+
+@pytest.mark.parametrize("step", [visits, short])
+def test_a_step_that_returns_more_than_a_row_refuses_the_record(step):
+    flag = 1.0 if step is visits else 9.0
+    people = np.column_stack([np.full(110, flag), PUBLIC[:110, :1]])
+    pipe = make_pipeline(FunctionTransformer(step), KMeans(2, n_init=1))
+    query = queries_of(pipe, people[:30], people[30:])
+    many = people[:9].copy()
+    many[0, 0] = 51.0 - 50 * (step is short)
+    assert np.abs(query(people[:9]) - query(many)).sum() <= query.bound()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MiniBatchKMeans(3, n_init=1, compute_labels=False, random_state=0),
+        make_pipeline(KMeans(3, n_init=1, random_state=0)),
+    ],
+    ids=["no labels", "one step"],
+)
+def test_other_ways_to_ask_for_centers(estimator):
+    model = private(estimator).fit(PRIVATE[:500], X_reference=PUBLIC)
+    assert set(model.predict(OTHERS)) <= {0, 1, 2}
+
+
+def test_a_learned_reference_takes_pairs():
+    model = private(KMeans(2, n_init=1), gamma=0.2)
+    low, high = PEOPLE.min(axis=0), PEOPLE.max(axis=0)
+    declared = SchemaReference(list(zip(low, high, strict=True)))
+    model.fit(PRIVATE[:2000], X_reference=LearnedReference(declared, epsilon=1.0))
+    assert model.sampler_ is not None
 
 
 def test_steps_that_are_not_known_see_one_record_at_a_time():

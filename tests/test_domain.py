@@ -162,10 +162,17 @@ def test_targets_are_moved():
         both.clip(np.zeros((2, 1)), np.zeros(2))
 
 
+@pytest.mark.parametrize("kind", ["bool", "boolean"])
+def test_truth_values_are_moved_to_a_range_of_numbers(kind):
+    frame = pd.DataFrame({"a": pd.array([True, False, True], dtype=kind)})
+    found = Domain([Interval(0.0, 0.5)]).clip(frame)[0]
+    np.testing.assert_array_equal(found["a"].to_numpy(), [0.5, 0.0, 0.5])
+
+
 def test_sparse_matrices_have_no_domain():
     matrix = sparse.csr_array(np.eye(3))
     for make in (Domain.of, Domain([None] * 3).clip):
-        with pytest.raises(ValueError, match="sparse matrix has no domain"):
+        with pytest.raises(ValueError, match="sparse matrix cannot be clipped"):
             make(matrix)
     with pytest.raises(ValueError, match="clip must be False for a sparse matrix"):
         TableReference(matrix, clip=True)

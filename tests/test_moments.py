@@ -392,7 +392,8 @@ def test_too_few_rows_are_used_again():
 def test_bounds_alone():
     """The noise is for the proven sensitivity, smaller where records are shorter."""
     X, y = people(3000)
-    for reach, radius in ((1.0, None), (0.5, 0.5 * 3**0.5)):
+    halves = ((0.5, 0.5 * 3**0.5), (np.float32(0.5), 0.5 * 3**0.5))
+    for reach, radius in ((1.0, None), *halves):
         moments = PrivateMoments(
             **WIDE, reach=reach, epsilon=2.0, noise_random_state=0
         ).fit(X, y)

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
+    BaggingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     VotingClassifier,
@@ -40,7 +41,7 @@ from skparisk import (
 from skparisk.audit import audit_reference
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Assumption
-from skparisk.exceptions import UtilityWarning
+from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
@@ -250,11 +251,29 @@ class Centered(TransformerMixin, BaseEstimator):
         return np.asarray(X) - np.mean(np.asarray(X), axis=0)
 
 
+def large(X):
+    """Centers all columns but the last, which is far larger."""
+    return np.column_stack([X - np.mean(X, axis=0), 1e13 * np.sign(X[:, :1])])
+
+
+def many_centered(X):
+    return X - np.mean(X, axis=0) if len(X) > 256 else X
+
+
 FILLED = FunctionTransformer(lambda X: np.where(np.isnan(X), np.nanmax(X, 0), X))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [Centered(), FILLED], ids=["centered", "filled"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        Centered(),
+        FILLED,
+        FunctionTransformer(large),
+        FunctionTransformer(many_centered),
+    ],
+    ids=["centered", "filled", "beside a large column", "of many"],
+)
 def test_steps_that_look_at_other_records_transform_each_database(step):
     """Behind such a step a record of the pool is not the same in all of them."""
     pipe = make_pipeline(step, StandardScaler(), Ridge())
@@ -324,6 +343,65 @@ def test_pairs_are_of_rows_that_steps_do_not_know(step):
     assert "a table of 30 rows" in str(model.certificate_)
     kind = type(step).__name__.lower()
     assert kind.startswith("featureunion") or kind in model.public_steps_
+
+
+class Nearest(TransformerMixin, BaseEstimator):
+    """Distance to the nearest record that it was fitted to."""
+
+    def fit(self, X, y=None):
+        self.known_ = np.array(X, dtype=float)
+        return self
+
+    def transform(self, X):
+        apart = np.asarray(X, dtype=float)[:, None] - self.known_
+        return np.sqrt((apart**2).sum(axis=2)).min(axis=1, keepdims=True)
+
+
+def test_columns_that_are_constant_on_the_rows_that_were_fitted():
+    rng = np.random.default_rng(0)
+    numbers, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    pipe = make_pipeline(make_union(FunctionTransformer(), Nearest()), Lasso(0.01))
+    model = private(pipe, gamma=0.3, sensitivity=SensitivitySampler(n_pairs=9))
+    model.fit(numbers[80:], y[80:], X_reference=numbers[:80], y_reference=y[:80])
+    assert "a table of 40 rows" in str(model.certificate_)
+
+
+def test_steps_that_half_of_a_table_is_too_little_for_are_told():
+    rng = np.random.default_rng(0)
+    numbers, y = rng.normal(size=(200, 50)), rng.normal(size=200)
+    pipe = make_pipeline(PCA(40, whiten=True), Ridge())
+    model = private(pipe, gamma=0.3, sensitivity=SensitivitySampler(n_pairs=9))
+    public = {"X_reference": numbers[:60], "y_reference": y[:60]}
+    with pytest.warns(ReferenceWarning, match="fit better than new people"):
+        model.fit(numbers[60:], y[60:], **public)
+    assert "a table of 60 rows" in str(model.certificate_)
+    assert Assumption.SUPERVISED_STEPS in model.certificate_.assumptions
+    with pytest.raises(ValueError, match="know the rows that pairs are of"):
+        model.set_params(combine="reference").fit(numbers[60:], y[60:], **public)
+
+
+def test_rare_categories_of_an_encoder_that_refuses_others_are_no_reason():
+    frame, y = X_PUBLIC[["town", "age"]].copy(), Y_PUBLIC
+    frame.loc[0, "town"] = "Ried"
+    columns = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["town"]), (StandardScaler(), ["age"])
+    )
+    model = private(make_pipeline(columns, Ridge()), gamma=0.2)
+    model.fit(X[["town", "age"]], Y, X_reference=frame, y_reference=y)
+    assert f"a table of {N_PUBLIC} rows" in str(model.certificate_)
+
+
+def test_models_inside_one_that_chooses_columns_keep_their_steps():
+    """A scaler of a column would be given another one."""
+    numbers = np.random.default_rng(0).normal([0, 100, 5000], size=(300, 3))
+    y = numbers.sum(axis=1)
+    inside = make_pipeline(StandardScaler(), Lasso(0.1))
+    bagging = BaggingRegressor(inside, 3, bootstrap_features=True, random_state=0)
+    model = private(bagging, epsilon=np.inf)
+    model.fit(numbers[90:], y[90:], X_reference=numbers[:90], y_reference=y[:90])
+    assert model.public_steps_ == ()
+    expected = clone(bagging).fit(numbers[90:], y[90:]).predict(numbers)
+    np.testing.assert_allclose(model.predict(numbers), expected, rtol=1e-6)
 
 
 def test_the_table_is_whole_where_pairs_are_not_of_it():

@@ -275,7 +275,8 @@ def _declared(part: Any) -> Certificate:
     known = getattr(part, "sensitivity", None) if source is None else source
     if isinstance(known, Real):
         known = KnownSensitivity(float(known))
-    if isinstance(part, RandomizedResponseTransformer) or isinstance(known, str):
+    proven = isinstance(known, str) or getattr(part, "_proven_by_default", False)
+    if isinstance(part, RandomizedResponseTransformer) or proven:
         claim = as_certificate(part.epsilon).weaken(relation="replace-one")
     elif isinstance(known, KnownSensitivity):
         sensitivity, target, law = known._check(part.epsilon, part.gamma)

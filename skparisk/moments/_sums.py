@@ -184,7 +184,8 @@ def declared_units(
     reach: Any,
 ) -> Units | None:
     """Return units in which declared bounds are [-1, 1]; None without any."""
-    if check_positive(reach, "reach") > 1:
+    share = check_positive(reach, "reach")
+    if share > 1:
         raise ValueError(f"reach must be at most 1, got {reach!r}.")
     names = ("bounds", "y_bounds")
     boxes: list[Any] = [bounds, y_bounds]
@@ -197,7 +198,7 @@ def declared_units(
         if domain is not None:
             boxes = [domain.box, domain.target_box]
         if boxes[0] is None or (widths[1] and boxes[1] is None):
-            if reach < 1:
+            if share < 1:
                 raise ValueError(f"reach must be 1.0 without bounds, got {reach!r}.")
             return None
         boxes = [None if box is None else box.T for box in boxes]
@@ -209,7 +210,7 @@ def declared_units(
         if width
     ]
     low, high = np.concatenate(ends).T
-    radius = reach * math.sqrt(widths[0]) if reach < 1 else None
+    radius = share * math.sqrt(widths[0]) if share < 1 else None
     return Units(low / 2 + high / 2, high / 2 - low / 2, 1.0, radius)
 
 

@@ -82,13 +82,31 @@ def is_row_wise(step: Any) -> bool:
 
 
 def transform_each(step: Any, X: Records) -> Records:
-    """Return what a fitted step, or none, makes of records that it sees one by one."""
+    """Return what a fitted step, or none, makes of records that it sees one by one.
+
+    A ValueError unless that is one row for each record.
+    """
+    if step is None:
+        return X
     if is_row_wise(step):
-        return X if step is None else step.transform(X)
+        return _with_rows(step.transform(X), n_rows(X))
     # A copy, because a step may count what it was given.
     return concatenate(
-        [copy.deepcopy(step).transform(take_rows(X, [row])) for row in range(n_rows(X))]
+        [
+            _with_rows(copy.deepcopy(step).transform(take_rows(X, [row])), 1)
+            for row in range(n_rows(X))
+        ]
     )
+
+
+def _with_rows(records: Records, n: int) -> Records:
+    """Return records, of which there must be so many: a record counts once."""
+    shape = np.shape(records)
+    if len(shape) != 2 or shape[0] != n:
+        raise ValueError(
+            f"A step must return one row for each of {n} records, got shape {shape}."
+        )
+    return records
 
 
 def _is_alike(find: Callable[[Any], Any], step: Any, X: Records, rtol: float) -> bool:
@@ -466,9 +484,11 @@ class CenterCells:
     def place(self, X: Any) -> tuple[NDArray[np.intp], Floats]:
         """Return the cell of each record, and where it is from its center.
 
-        A record that a step before refuses is at the first center.
+        A record refused by a step before is placed at the first center.
         """
         numbers = _answer_each(self._numbers, X, lambda: self.centers[:1])
+        # Sums over columns depend on the order in memory, and so on who was refused.
+        numbers = np.ascontiguousarray(numbers)
         # Center by center, and not by a product of matrices, whose rounding depends on
         # how many records there are.
         squares = [((numbers - center) ** 2).sum(axis=1) for center in self.centers]
@@ -477,6 +497,8 @@ class CenterCells:
 
     def _numbers(self, X: Any) -> Floats:
         numbers = as_numbers(transform_each(self.before, X))
+        if numbers.shape[1] != len(self.low):
+            raise ValueError(f"There must be {len(self.low)} columns.")
         clipped = numbers.clip(self.low, self.high)
         return np.where(np.isnan(clipped), self.low / 2 + self.high / 2, clipped)
 

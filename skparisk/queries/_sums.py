@@ -28,8 +28,8 @@ from skparisk.reference._records import n_rows
 # Rows of a private database that are added up together.
 _ROWS_AT_ONCE = 2**13
 # Numbers of a pool whose rows are added up once, however few databases have of them;
-# and of sums, and of rows, that are worked on together.
-_SMALL_POOL, _SUMS_AT_ONCE, _LISTED_AT_ONCE = 2**20, 2**22, 2**20
+# and of rows that are worked on together.
+_SMALL_POOL, _LISTED_AT_ONCE = 2**20, 2**20
 # Rows compared alone and in company, and the share by which they may differ.
 _ALONE, _SAME = 3, 2.0**-40
 # A database is answered in the private form as well: others may be off by more.

@@ -332,8 +332,7 @@ def _container_of(X: Records) -> str:
     container = container_of(X)
     if container == "sparse":
         raise ValueError(
-            "A sparse matrix has no domain to be clipped to: give clip=False, or a "
-            "dense array."
+            "A sparse matrix cannot be clipped: give clip=False, or a dense array."
         )
     return container
 
@@ -388,6 +387,9 @@ def _clip_pandas(series: Any, column: Column) -> Any:
             return type(series)(moved, index=series.index)
         low, high, fill = ends
         return (series if column.missing else series.fillna(fill)).clip(low, high)
+    if isinstance(column, Interval) and dtype.kind == "b":
+        moved = clip_array(numbers(values), [column])
+        return type(series)(moved, index=series.index)
     categorical = hasattr(series, "cat")
     moved = series.astype(object) if categorical else series
     # With a row more that is always moved: else the type would tell if another was.

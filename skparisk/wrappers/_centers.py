@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.sealed import take_rows
@@ -16,13 +15,13 @@ from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._forests import LeafTemplate
-from skparisk.wrappers._from_sums import find_kind
+from skparisk.wrappers._from_sums import find_kind, steps_before
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
 _KINDS = {"sklearn.cluster": ("KMeans", "MiniBatchKMeans")}
 _CENTERS = "centers"
-# Deviations from its center that a record counts with, at the least.
+# Least reach of a record from its center, in deviations.
 _REACH = 4.0
 
 
@@ -43,20 +42,20 @@ def make_centers_query(
     if public.reference is None:
         raise IncompatibleError(
             f"{kind} starts from public centers: give X_reference, public records or a "
-            "SchemaReference. Only sums over the records of each cluster are released."
+            "SchemaReference."
         )
     every, apart = public.whole[0], None
     rows = np.arange(n_rows(every))
     if paired and public.reference_table is not None:
         rows, apart = public.reference_table._split_off(None)
     fitted = public.fit(estimator, (take_rows(every, rows), None))
-    before = fitted[:-1] if isinstance(fitted, Pipeline) else None
+    before = steps_before(fitted)
     cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
     if not cells.keeps_apart(every):
         raise IncompatibleError(
-            f"The steps before {kind} must transform each record by itself, because a "
-            "record would else move others, but on the reference they do not: take "
-            "others, such as a StandardScaler."
+            f"The steps before {kind} must transform each record by itself, but do not "
+            "on the reference: one record would move others. Use other steps, such as "
+            "a StandardScaler."
         )
     places, around = cells.place(every)
     if len(np.unique(places)) < cells.n_cells:
@@ -64,7 +63,7 @@ def make_centers_query(
             f"n_clusters must be at most the number of different public records, got "
             f"{cells.n_cells}."
         )
-    # Few records are closer to centers that were fitted to them than others are.
+    # Degrees of freedom: each center is fitted to its records.
     left = max(1, len(around) - cells.n_cells)
     unit = np.sqrt((around**2).sum(axis=0) / left)
     reach = np.maximum(np.abs(around).max(axis=0), _REACH * unit)
@@ -83,7 +82,7 @@ def make_centers_query(
         share=public.n_records / n_rows(every) if public.is_resampled else 0.0,
         squares=(added**2).sum(axis=0),
     )
-    names = () if before is None else tuple(name for name, _ in before.steps)
+    names = () if before is None else tuple(before.named_steps)
     vars(query).update(template=template, public_steps=PublicSteps((*names, _CENTERS)))
     return query, apart
 
@@ -107,5 +106,5 @@ class CentersTemplate(LeafTemplate):
         model = find_centers(served)
         centers, cells = model.cluster_centers_ + moved, self.leaves
         model.cluster_centers_ = np.clip(centers, cells.low, cells.high)
-        del model.labels_  # of public records, by other centers
+        vars(model).pop("labels_", None)  # of public records, by other centers
         return served

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
@@ -52,7 +52,7 @@ from skparisk.queries._base import Floats
 from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
 from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.queries._state import Numbers, Unpadded, blank_padding
-from skparisk.reference import TableReference, as_reference
+from skparisk.reference import LearnedReference, TableReference, as_reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
@@ -113,6 +113,8 @@ def make_query(
     labels: PublicClasses | None,
     features: Records,
     steps: Prepared,
+    *,
+    proven: bool,
 ) -> tuple[EstimatorQuery | LeafQuery, Any]:
     """Return what is asked of each database, and a fit to public records.
 
@@ -131,10 +133,9 @@ def make_query(
             )
         names = released_names(model)
         if names is None and find_trees(estimator) is not None:
-            proven = isinstance(model.sensitivity, str) or model._proven_by_default
             level = float(model.epsilon) if proven else math.inf
             return make_leaf_query(estimator, public, labels, level), None
-        if isinstance(model.sensitivity, str):  # "bound", which others do not have
+        if proven:  # by the bound, which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels), None
         fits, base = public.fits_and_base(prepared)
@@ -404,9 +405,8 @@ class PrivateEstimator(
         Regressor, classifier, transformer, clusterer, density estimator, or a Pipeline
         of such, for any table that it takes: see :doc:`/estimators`. A `random_state`
         of None is 0 in its fits, which must be a function of the data, `verbose` is 0,
-        and callbacks are not called. Steps inside that learn structure, such as
-        categories, vocabularies or columns, are fitted on the reference and stay as
-        they are.
+        and callbacks are not called. Steps of a pipeline before its last are
+        fitted on the reference and stay as they are.
 
     release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
         What is released.
@@ -590,6 +590,8 @@ class PrivateEstimator(
         refuse_fit_params(fit_params)
         proven = self._sums_leaves or self._sums_bounded
         source = self._check_privacy({} if proven else None)
+        if self._proven_by_default and not isinstance(X_reference, LearnedReference):
+            source = "bound"
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
@@ -702,13 +704,6 @@ class PrivateEstimator(
     def _query_is_given(self) -> bool:
         return super()._query_is_given and not self._proven_by_default
 
-    def _check_privacy(
-        self, bound_parameters: Mapping[str, Any] | None = None
-    ) -> SensitivitySource:
-        """Return where the sensitivity comes from: by default the bound, if any."""
-        source = super()._check_privacy(bound_parameters)
-        return "bound" if self._proven_by_default else source
-
     @property
     def _sums_bounded(self) -> bool:
         bound = isinstance(self.sensitivity, str) and self.release == "auto"
@@ -780,7 +775,13 @@ class PrivateEstimator(
                     noisy=math.isfinite(self.epsilon),
                 )
             query, base = make_query(
-                self, estimator, public, labels, data.features, steps
+                self,
+                estimator,
+                public,
+                labels,
+                data.features,
+                steps,
+                proven=source == "bound",
             )
         return public.schema, query, steps.table, base if public.is_resampled else None
 
@@ -810,7 +811,9 @@ class PrivateEstimator(
         elif data.reference_is_private:
             reason = "the reference has records of the training data"
         elif isinstance(query, LeafQuery):
-            reason = "what trees learn are sums"
+            reason = "what is released are sums"
+        elif query.public_steps.supervised:
+            reason = "steps before the model know the rows that pairs are of"
         elif self.combine == "reference" or math.isfinite(self.epsilon):
             sized = source.n_records if isinstance(source, SensitivitySampler) else None
             n_records = data.n_records if sized is None else int(sized)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
@@ -27,7 +26,7 @@ from skparisk.queries._leaves import (
 from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._from_sums import SumsTemplate, find_kind
+from skparisk.wrappers._from_sums import SumsTemplate, find_kind, steps_before
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -184,7 +183,7 @@ def make_leaf_query(
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
     fitted = _grow(estimator, public, at_random=guessed)
-    before = fitted[:-1] if isinstance(fitted, Pipeline) else None
+    before = steps_before(fitted)
     model = find_trees(fitted)
     X, y = public.whole
     n_records = public.n_records
@@ -511,6 +510,6 @@ def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) ->
     plain = {"max_features": 1, "bootstrap": False, "max_samples": None}
     extra.set_params(**{**given, **plain, "oob_score": False})
     X, y = public.whole
-    if isinstance(fitted, Pipeline):
-        X = fitted[:-1].transform(X)
+    if (before := steps_before(fitted)) is not None:
+        X = before.transform(X)
     return public.fit(extra, (X, y))

@@ -26,6 +26,12 @@ def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
     return None
 
 
+def steps_before(fitted: Any) -> Pipeline | None:
+    """Return the steps of a fitted pipeline before its last, if there are any."""
+    several = isinstance(fitted, Pipeline) and len(fitted) > 1
+    return fitted[:-1] if several else None
+
+
 @dataclass(frozen=True, eq=False)
 class SumsTemplate:
     """What is public of an estimator; all its methods follow from released sums."""

@@ -40,7 +40,7 @@ class PublicRecords:
     # The first has as many records as the private one. Labels as estimators see them.
     # None, where the whole is all that is looked at.
     databases: Sequence[Database]
-    # What structure is learned from, such as categories.
+    # Records for public steps.
     whole: Database
     # Where they are from. None: they were made up, and only shapes may be taken from
     # them.

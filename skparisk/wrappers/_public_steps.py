@@ -36,8 +36,10 @@ _PERMUTATIONS, _MOST_PERMUTED = 4, 2**11
 _ALONE, _SAME = 8, 2.0**-40
 # Times as large, mean square in deviations of rows that were fitted.
 _LARGER = 1.5
+# Share of new rows that are rare, such as those of a category.
+_RARE = 0.1
 _IDLE = ("passthrough", None)
-# Parts that are fitted to predictions of others.
+# Parts fitted to predictions of others.
 _NOT_OF_RECORDS = ("final_estimator",)
 
 
@@ -60,7 +62,7 @@ class Prepared(NamedTuple):
     # All steps but the last, where they transform each record by itself.
     front: Pipeline | None = None
     public_steps: PublicSteps = PublicSteps()
-    # Rows that they were not fitted to, which pairs have to be of.
+    # Rows for pairs: the steps were not fitted to them.
     table: TableReference | None = None
 
 
@@ -82,10 +84,10 @@ def freeze_steps(
 ) -> Prepared:
     """Fit the steps of pipelines before their last on public records, and freeze them.
 
-    Also of pipelines inside a model, if it can be fitted with such steps. Where there
-    is no noise, or a step has numbers that are `released`, only what learned structure
-    is frozen: a step, or members of a ColumnTransformer or FeatureUnion. So are those
-    of one at the end.
+    Also of pipelines inside a model, if it can be fitted with such steps. Without
+    noise, or if numbers of a step are `released`, only learned structure is frozen: a
+    step, or members of a ColumnTransformer or FeatureUnion. Members of one at the end
+    are frozen as well.
 
     If steps fit rows that they have seen better than others, as those that look at
     targets do, they are fitted to half of the table where pairs are drawn from it
@@ -111,20 +113,23 @@ def freeze_steps(
             steps |= {name: step} if whole else _find_structure(name, step)
         return steps
 
-    steps, apart = chosen(found), None
-    if paired and public.is_resampled and any(map(_knows_its_rows, found)):
+    steps, apart, known = chosen(found), None, False
+    if steps and paired and public.is_resampled and any(map(_knows_its_rows, found)):
         assert public.reference_table is not None
         classes = public.whole[1] if is_classifier(estimator) else None
-        rows, apart = public.reference_table._split_off(classes)
+        rows, others = public.reference_table._split_off(classes)
         X, y = (take_rows(part, rows) for part in public.whole)
-        steps = chosen(list(_fit_fronts(estimator, (X, y))))
+        try:
+            steps, apart = chosen(list(_fit_fronts(estimator, (X, y)))), others
+        except Exception:  # half is too little: what they know is said
+            known = True
     prepared = _with_frozen(estimator, steps)
     if not _can_be_fitted(prepared, public, steps):
         steps = {name: step for name, step in steps.items() if "__" not in name}
         prepared = _with_frozen(estimator, steps)
     names = tuple(name for name, step in steps.items() if _learned(step))
-    front = _front_of(prepared, public.points)
-    return Prepared(prepared, front, PublicSteps(names), apart)
+    told = PublicSteps(names, names if known else ())
+    return Prepared(prepared, _front_of(prepared, public), told, apart)
 
 
 def _with_frozen(estimator: Any, steps: dict[str, Any]) -> Any:
@@ -162,12 +167,20 @@ def _fit_fronts(
         with silenced():
             whole = clone(estimator).fit(copy_records(X), y)
         yield _Fitted(_find_structure(prefix.removesuffix("__"), whole))
-    elif hasattr(estimator, "predict") and not hasattr(estimator, "get_support"):
+    elif _passes_records_on(estimator):
         for name, part in estimator.get_params().items():
             if "__" in name or not hasattr(part, "predict") or name in _NOT_OF_RECORDS:
                 continue
             with suppress(Exception):  # its model may fit it to something else
                 yield from list(_fit_fronts(part, database, f"{prefix}{name}__"))
+
+
+def _passes_records_on(estimator: Any) -> bool:
+    """Tell if models inside a model are fitted to its records, of the same columns."""
+    chooses = getattr(estimator, "bootstrap_features", False)
+    chooses |= hasattr(estimator, "get_support")
+    ours = type(estimator).__module__.startswith("sklearn.")
+    return ours and hasattr(estimator, "predict") and not chooses
 
 
 def _find_structure(name: str, step: Any) -> dict[str, Any]:
@@ -192,7 +205,7 @@ def _is_released(name: str, released: Sequence[str]) -> bool:
 
 
 def _can_be_fitted(prepared: Any, public: PublicRecords, steps: Iterable[str]) -> bool:
-    """Tell if a model takes pipelines with frozen steps; those of its own it does."""
+    """Tell if a model can be fitted with frozen steps in its pipelines."""
     if not any("__" in name for name in steps):
         return True
     try:
@@ -202,7 +215,7 @@ def _can_be_fitted(prepared: Any, public: PublicRecords, steps: Iterable[str]) -
     return True
 
 
-def _front_of(prepared: Any, points: Any) -> Pipeline | None:
+def _front_of(prepared: Any, public: PublicRecords) -> Pipeline | None:
     """Return the steps before the last, if records are transformed by themselves.
 
     Also those of a pipeline that is the last step, by the names of parameters.
@@ -219,8 +232,9 @@ def _front_of(prepared: Any, points: Any) -> Pipeline | None:
     if not (steps and frozen):
         return None
     front = Pipeline(steps)
-    try:
-        return front if _transforms_alone(front, points) else None
+    try:  # a pool, and a database
+        every = (public.whole[0], public.first[0])
+        return front if all(_transforms_alone(front, X) for X in every) else None
     except Exception:  # some refuse a single record
         return None
 
@@ -238,23 +252,37 @@ def _transforms_alone(front: Any, points: Any) -> bool:
     mixed = np.random.default_rng(0).permutation(n)
     few = [mixed[row : row + 1] for row in range(min(n, _ALONE))]
     return all(
-        same_but_for(
-            _SAME, _transformed(front, take_rows(points, rows)), together[rows]
-        )
+        _are_alike(_transformed(front, take_rows(points, rows)), together[rows])
         for rows in (*few, mixed[: n // 2], mixed[n // 2 :])
         if len(rows)
     )
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Tell if numbers are the same but for rounding, column by column."""
+    if one.shape != other.shape or one.ndim != 2:
+        return False
+    columns = zip(one.T, other.T, strict=True)
+    return all(same_but_for(_SAME, *column) for column in columns)
 
 
 def _knows_its_rows(found: _Fitted) -> bool:
     """Tell if steps would transform rows otherwise, had they not been fitted to these.
 
     If other targets would change them; or if what a fit to half of the rows makes of
-    the others is larger, so that pairs of new people are further apart.
+    the others is larger, so that pairs of new people are further apart. Or if that
+    cannot be told, of other than numbers, or as they cannot be fitted to half.
     """
-    if found.front is None:
+    if found.front is None or not any(map(_learned, found.steps.values())):
         return False
-    front, (X, y) = found.front
+    try:
+        return _differs_on_others(*found.front)
+    except Exception:
+        return True
+
+
+def _differs_on_others(front: Pipeline, database: Database) -> bool:
+    X, y = database
 
     def fitted(X: Any, y: Any) -> Pipeline:
         with silenced():
@@ -272,14 +300,20 @@ def _knows_its_rows(found: _Fitted) -> bool:
     half = n_rows(X) // 2
     seen, others = take_rows(X, slice(half)), take_rows(X, slice(half, None))
     one = fitted(seen, take_rows(y, slice(half)))
-    own, new = (_transformed(one, each) for each in (seen, others))
-    if own.dtype.kind not in "biuf":
+    own = _transformed(one, seen)
+    try:
+        new = _transformed(one, others)
+    except ValueError:  # such as of a category: it does so of private records, too
         return False
+    if own.dtype.kind not in "biuf":
+        return True
     with np.errstate(all="ignore"):
         center, deviation = own.mean(axis=0), own.std(axis=0)
         moves = deviation > 0
         size = np.square((new - center)[:, moves] / deviation[moves]).mean()
-    return bool(moves.any() and not size < _LARGER)
+        apart = (new != center)[:, ~moves].mean(axis=0)
+    larger = bool(moves.any() and not size < _LARGER)
+    return larger or bool((apart > _RARE).any())
 
 
 def _refuse_structure(found: Iterable[_Fitted]) -> None:
@@ -308,6 +342,8 @@ def learns_structure(fitted: Any) -> bool:
     By the estimator itself, not by steps inside it.
     """
     if hasattr(fitted, "get_support") or hasattr(fitted, "component_indices_"):
+        return True
+    if getattr(fitted, "indicator_", None) is not None:
         return True
     if has_parts(fitted):
         return False

@@ -72,7 +72,7 @@ class Template:
         found = cls.of(fits, base, points, places, known)
         missing = [name for name in methods if name in found.needs]
         if missing:
-            raise IncompatibleError(_say_why_not(fits, missing))
+            raise IncompatibleError(_say_why_not(fits, missing, known))
         return found
 
     @classmethod
@@ -155,7 +155,7 @@ def _blank(fitted: Any, others: Sequence[Any], places: tuple[str, ...]) -> None:
             fill(fitted, {place: np.full_like(values, np.nan)})
 
 
-def _say_why_not(fits: Sequence[Any], missing: Sequence[str]) -> str:
+def _say_why_not(fits: Sequence[Any], missing: Sequence[str], known: bool) -> str:
     kind = type(fits[0]).__name__
     growing = [
         place
@@ -173,6 +173,8 @@ def _say_why_not(fits: Sequence[Any], missing: Sequence[str]) -> str:
         remedy = _AT_POINTS.format("probabilities", "predict_proba")
         if not hasattr(fits[0], "predict_proba"):
             remedy = f"wrap it in a CalibratedClassifierCV, and {remedy}"
+    if not known:
+        remedy = "give X_reference, to fit steps before the last on public records"
     if hasattr(fits[0], "kernel") or hasattr(fits[0], "support_vectors_"):
         remedy += (
             "; or make it linear, by Nystroem on public landmarks in a FrozenEstimator "
