@@ -46,6 +46,7 @@ def test_it_is_as_good_as_public_centers_with_pure_privacy():
         assert (claim.epsilon, claim.delta, claim.risk) == (epsilon, 0.0, 0.0)
         assert model.sampler_ is None
         assert model.public_steps_ == ("centers",)
+    assert model.template_.places == ("cluster_centers_",)
     assert model.private_weight_ > 0.9
     assert not hasattr(model, "labels_")
 

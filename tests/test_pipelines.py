@@ -24,6 +24,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.multioutput import RegressorChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -389,6 +390,42 @@ def test_rare_categories_of_an_encoder_that_refuses_others_are_no_reason():
     model = private(make_pipeline(columns, Ridge()), gamma=0.2)
     model.fit(X[["town", "age"]], Y, X_reference=frame, y_reference=y)
     assert f"a table of {N_PUBLIC} rows" in str(model.certificate_)
+
+
+def test_steps_whose_table_has_texts_are_fitted_to_half():
+    """What they make of rows that they have seen cannot be compared."""
+    step = make_column_transformer(
+        (make_pipeline(SimpleImputer(), PCA(2)), ["age", "height"]),
+        ("passthrough", ["town"]),
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    coded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town"]),
+        remainder="passthrough",
+    )
+    model = fitted(
+        private(make_pipeline(step, make_pipeline(coded, Ridge())), gamma=0.3)
+    )
+    assert model.public_steps_ == ("columntransformer", "pipeline__columntransformer")
+    assert f"a table of {N_PUBLIC // 2} rows" in str(model.certificate_)
+
+
+def test_steps_inside_a_model_that_cannot_be_fitted_with_them_stay():
+    """A chain gives its models more columns, one after the other."""
+    numbers = np.random.default_rng(0).normal(size=(200, 3))
+    y = numbers[:, :2] + 1
+    chain = RegressorChain(make_pipeline(StandardScaler(), Ridge()))
+    model = private(chain, gamma=0.2)
+    model.fit(numbers[80:], y[80:], X_reference=numbers[:80], y_reference=y[:80])
+    assert model.public_steps_ == ()
+
+
+def test_without_noise_an_indicator_of_gaps_is_public():
+    columns, public = X[["age", "height"]], X_PUBLIC[["age", "height"]]
+    pipe = make_pipeline(SimpleImputer(add_indicator=True), Ridge())
+    model = private(pipe, epsilon=np.inf)
+    model.fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
+    assert model.public_steps_ == ("simpleimputer",)
 
 
 def test_models_inside_one_that_chooses_columns_keep_their_steps():

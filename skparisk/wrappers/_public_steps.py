@@ -235,7 +235,7 @@ def _front_of(prepared: Any, public: PublicRecords) -> Pipeline | None:
     try:  # a pool, and a database
         every = (public.whole[0], public.first[0])
         return front if all(_transforms_alone(front, X) for X in every) else None
-    except Exception:  # some refuse a single record
+    except Exception:  # some refuse a single record, or return other than numbers
         return None
 
 
@@ -247,8 +247,6 @@ def _transformed(front: Any, records: Any) -> Any:
 def _transforms_alone(front: Any, points: Any) -> bool:
     """Tell if records are transformed alike by themselves and among others."""
     together, n = _transformed(front, points), n_rows(points)
-    if together.dtype.kind not in "biuf" or len(together) != n:
-        return False
     mixed = np.random.default_rng(0).permutation(n)
     few = [mixed[row : row + 1] for row in range(min(n, _ALONE))]
     return all(
@@ -260,8 +258,6 @@ def _transforms_alone(front: Any, points: Any) -> bool:
 
 def _are_alike(one: Any, other: Any) -> bool:
     """Tell if numbers are the same but for rounding, column by column."""
-    if one.shape != other.shape or one.ndim != 2:
-        return False
     columns = zip(one.T, other.T, strict=True)
     return all(same_but_for(_SAME, *column) for column in columns)
 
