@@ -210,7 +210,6 @@ HIDDEN = [
     (PCA(2), "auto"),
     (PCA(2, whiten=True), ("mean_", "components_", "explained_variance_")),
     (StandardScaler(), "auto"),
-    (KMeans(3, n_init=1), "auto"),
     (RandomForestRegressor(3), "predict"),
     (GaussianNB(var_smoothing=0.1), "predict_proba"),
 ]

@@ -188,7 +188,7 @@ class PoolSums:
     def __init__(self, query: SumQuery, pool: RecordPool, n_records: int) -> None:
         self._query, self._pool, self._checked = query, pool, False
         self._is_counted = counts_pay(pool.n_rows, n_records) and not query.is_sum
-        n_numbers = pool.n_rows * (pool.X.shape[1] if pool.X.ndim > 1 else 1)
+        n_numbers = pool.n_rows * (pool.X.shape[1] if len(pool.X.shape) > 1 else 1)
         self._is_whole = self._is_counted or n_numbers <= _SMALL_POOL
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from skparisk.core.checks import IncompatibleError
+from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import Numbers, fill, find_numbers
 from skparisk.wrappers._finding import (
     METHODS,
@@ -173,7 +174,7 @@ def _say_why_not(fits: Sequence[Any], missing: Sequence[str], known: bool) -> st
         remedy = _AT_POINTS.format("probabilities", "predict_proba")
         if not hasattr(fits[0], "predict_proba"):
             remedy = f"wrap it in a CalibratedClassifierCV, and {remedy}"
-    if not known:
+    if has_parts(fits[0]) and not known:
         remedy = "give X_reference, to fit steps before the last on public records"
     if hasattr(fits[0], "kernel") or hasattr(fits[0], "support_vectors_"):
         remedy += (
