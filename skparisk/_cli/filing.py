@@ -1,4 +1,4 @@
-"""``skparisk report``, ``verify``, ``check`` and ``ledger``: what is filed."""
+"""``skparisk report``, ``verify``, ``check`` and ``ledger``: documents of a steward."""
 
 from __future__ import annotations
 

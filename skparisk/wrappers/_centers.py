@@ -15,7 +15,7 @@ from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._forests import LeafTemplate
-from skparisk.wrappers._from_sums import find_kind, steps_before
+from skparisk.wrappers._from_sums import find_kind, step_names, steps_before
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -70,20 +70,20 @@ def make_centers_query(
     unit = np.where(unit > 2.0**-20 * reach, unit, np.where(reach > 0, reach, 1.0))
     middle = np.zeros(len(unit))
     addend = TargetAddend(-reach, reach, middle, unit, public.n_records)
-    query = CentersQuery(cells, addend, estimator)
-    added = addend(around)
+    added, in_cells = addend(around), np.zeros((cells.n_cells, addend.n_columns))
+    np.add.at(in_cells, places[:, 0], added)  # exact in any order
     template = CentersTemplate(
         fitted,
         addend,
         public.n_records,
         leaves=cells,
         in_nodes=(),
-        in_cells=query.split(query(every))["sums"],
+        in_cells=in_cells,
         share=public.n_records / n_rows(every) if public.is_resampled else 0.0,
         squares=(added**2).sum(axis=0),
     )
-    names = () if before is None else tuple(before.named_steps)
-    vars(query).update(template=template, public_steps=PublicSteps((*names, _CENTERS)))
+    told = PublicSteps((*step_names(before), _CENTERS))
+    query = CentersQuery(cells, addend, estimator, template=template, public_steps=told)
     return query, apart
 
 

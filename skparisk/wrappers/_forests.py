@@ -26,7 +26,12 @@ from skparisk.queries._leaves import (
 from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._from_sums import SumsTemplate, find_kind, steps_before
+from skparisk.wrappers._from_sums import (
+    SumsTemplate,
+    find_kind,
+    step_names,
+    steps_before,
+)
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -218,7 +223,6 @@ def make_leaf_query(
         addend = MarginAddend(addend.classes)
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
-    names = () if before is None else tuple(name for name, _ in before.steps)
     supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
     template = LeafTemplate(
         fitted,
@@ -230,7 +234,7 @@ def make_leaf_query(
         share=0.0 if guessed else share,
         squares=(addend(y) ** 2).sum(axis=0),
     )
-    public_steps = PublicSteps((*names, _SPLITS), supervised)
+    public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
     return replace(query, template=template, public_steps=public_steps)
 
 

@@ -32,6 +32,11 @@ def steps_before(fitted: Any) -> Pipeline | None:
     return fitted[:-1] if several else None
 
 
+def step_names(before: Pipeline | None) -> tuple[str, ...]:
+    """Return the names of these steps."""
+    return () if before is None else tuple(before.named_steps)
+
+
 @dataclass(frozen=True, eq=False)
 class SumsTemplate:
     """What is public of an estimator; all its methods follow from released sums."""

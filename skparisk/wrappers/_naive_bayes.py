@@ -25,7 +25,12 @@ from skparisk.queries._leaves import (
 )
 from skparisk.queries._state import Numbers
 from skparisk.reference._records import frame_like
-from skparisk.wrappers._from_sums import SumsTemplate, find_kind
+from skparisk.wrappers._from_sums import (
+    SumsTemplate,
+    find_kind,
+    step_names,
+    steps_before,
+)
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -60,8 +65,7 @@ def make_bayes_query(
             "SchemaReference, to take them from."
         )
     fitted = public.fit(clone(estimator), public.whole)
-    steps = list(fitted.steps[:-1]) if isinstance(fitted, Pipeline) else []
-    before = Pipeline(steps) if steps else None
+    before = steps_before(fitted)
     X = public.whole[0]
     seen = transform_each(before, X)
     domain = public.reference.domain
@@ -84,7 +88,7 @@ def make_bayes_query(
         labels=labels.labels,
     )
     query = ClassSumsQuery(ClassCells(labels.numbers), addend, estimator, labels.labels)
-    public_steps = PublicSteps(tuple(name for name, _ in steps))
+    public_steps = PublicSteps(step_names(before))
     return replace(query, template=template, public_steps=public_steps)
 
 

@@ -47,7 +47,7 @@ _NOT_OF_RECORDS = ("final_estimator",)
 class PublicSteps:
     """Names of steps, as parameters of an estimator, that were fitted on the reference.
 
-    Those of `supervised` looked at targets of records that pairs are sampled from.
+    Those of `supervised` fit the records for pairs better than new ones.
     """
 
     names: tuple[str, ...] = ()
@@ -232,9 +232,11 @@ def _front_of(prepared: Any, public: PublicRecords) -> Pipeline | None:
     if not (steps and frozen):
         return None
     front = Pipeline(steps)
-    try:  # a pool, and a database
-        every = (public.whole[0], public.first[0])
-        return front if all(_transforms_alone(front, X) for X in every) else None
+    try:  # all records, and a database of them
+        alone = _transforms_alone(front, public.whole[0])
+        if alone and public.first is not public.whole:
+            alone = _transforms_alone(front, public.first[0])
+        return front if alone else None
     except Exception:  # some refuse a single record, or return other than numbers
         return None
 
