@@ -98,10 +98,7 @@ def freeze_steps(
     IncompatibleError
         If a step learns structure, and there is no reference.
     """
-    try:
-        found = list(_fit_fronts(estimator, public.whole))
-    except Exception:
-        return Prepared(estimator)  # the whole estimator is fitted next, and says why
+    found = list(_fit_fronts(estimator, public.whole))
     if public.reference is None:
         _refuse_structure(found)
         return Prepared(estimator)

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from skparisk.core.checks import IncompatibleError
-from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import Numbers, fill, find_numbers
 from skparisk.wrappers._finding import (
     METHODS,
@@ -73,7 +72,7 @@ class Template:
         found = cls.of(fits, base, points, places, known)
         missing = [name for name in methods if name in found.needs]
         if missing:
-            raise IncompatibleError(_say_why_not(fits, missing, known))
+            raise IncompatibleError(_say_why_not(fits, missing))
         return found
 
     @classmethod
@@ -156,7 +155,7 @@ def _blank(fitted: Any, others: Sequence[Any], places: tuple[str, ...]) -> None:
             fill(fitted, {place: np.full_like(values, np.nan)})
 
 
-def _say_why_not(fits: Sequence[Any], missing: Sequence[str], known: bool) -> str:
+def _say_why_not(fits: Sequence[Any], missing: Sequence[str]) -> str:
     kind = type(fits[0]).__name__
     growing = [
         place
@@ -174,8 +173,6 @@ def _say_why_not(fits: Sequence[Any], missing: Sequence[str], known: bool) -> st
         remedy = _AT_POINTS.format("probabilities", "predict_proba")
         if not hasattr(fits[0], "predict_proba"):
             remedy = f"wrap it in a CalibratedClassifierCV, and {remedy}"
-    if has_parts(fits[0]) and not known:
-        remedy = "give X_reference, to fit steps before the last on public records"
     if hasattr(fits[0], "kernel") or hasattr(fits[0], "support_vectors_"):
         remedy += (
             "; or make it linear, by Nystroem on public landmarks in a FrozenEstimator "
