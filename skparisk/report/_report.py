@@ -209,7 +209,7 @@ class Section:
 def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...]:
     """Return the sections of the document of a report, which is about a claim."""
     declared = document["declared"]
-    neighbors = words.NEIGHBORS.get(claim.relation or "", "not stated")
+    neighbors = words.neighbors_of(claim) if claim.relation else "not stated"
     return (
         _identity(document),
         Section(
@@ -283,8 +283,8 @@ def _unit(claim: Claim) -> str:
     if claim.protects_membership:
         return "which of the records are used, and not that a person is among them"
     if claim.group_size > 1:
-        return f"any {claim.group_size} records together"
-    return "one record"
+        return f"any {claim.group_size} {words.counted(claim)} together"
+    return words.unit_of(claim)
 
 
 def _trusted(claim: Claim) -> tuple[str, ...]:
