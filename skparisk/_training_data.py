@@ -109,26 +109,28 @@ class Groups(NamedTuple):
     def check(self, source: SensitivitySource, table: Reference | None) -> None:
         """Refuse one unit of protection for private records, another for pairs."""
         grouped = self.private is not None
-        if not isinstance(source, SensitivitySampler):
-            if grouped:
-                raise ValueError(
-                    "groups must be None with a sensitivity that is declared or "
-                    "proven, which is that of one row: give a SensitivitySampler, and "
-                    "groups_reference."
-                )
-            return
-        given = source.reference if table is None else table
-        sampled = getattr(given, "rows_per_person", None) is not None
-        if table is None and hasattr(source, "certificate_"):
-            sampled = source.pairs_.unit == Unit.PERSON
-        elif given is None:
-            return  # pairs will be of the private people themselves
-        if sampled != grouped:
-            given, missing = ("groups", "groups_reference")[:: 1 if grouped else -1]
+        sampler = source if isinstance(source, SensitivitySampler) else None
+        if sampler is not None and table is None and hasattr(sampler, "certificate_"):
+            known = [sampler.pairs_.unit == Unit.PERSON]
+        else:
+            given = (table, getattr(source, "reference", None))
+            known = [
+                getattr(each, "rows_per_person", None) is not None
+                for each in given
+                if each is not None
+            ]
+        if {*known, grouped} == {True, False}:
+            there, missing = ("groups", "groups_reference")[:: 1 if grouped else -1]
             raise ValueError(
-                f"{missing} must be given as well, got {given} alone: neighbors differ "
+                f"{missing} must be given as well, got {there} alone: neighbors differ "
                 "in one person with all of their rows, or in one row, among both the "
                 "private and the public records. Only a TableReference has groups."
+            )
+        if grouped and sampler is None:
+            raise ValueError(
+                "groups must be None with a sensitivity that is declared or proven, "
+                "which is that of one row: give a SensitivitySampler, and "
+                "groups_reference."
             )
 
 

@@ -19,6 +19,7 @@ from skparisk import (
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateEstimator,
+    PrivateGridSearchCV,
     PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
@@ -29,7 +30,7 @@ from skparisk.__main__ import main
 from skparisk.core import compose_basic
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.queries import MeanQuery
-from skparisk.reference import SchemaReference, TableReference
+from skparisk.reference import SchemaReference, SecretSample, TableReference
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
@@ -304,6 +305,16 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
             "declared or proven",
         ),
         (
+            PrivateRidge(sensitivity="bound", x_norm=9.0, y_bounds=(-9.0, 9.0)),
+            {"groups": None},
+            "^groups must be given",
+        ),
+        (
+            PrivateRidge(sensitivity=SensitivitySampler(reference=SecretSample(0.5))),
+            {},
+            "Only a TableReference has groups",
+        ),
+        (
             PrivateRidge(),
             {"X_reference": SCHEMA, "y_reference": None, "groups_reference": None},
             "Only a TableReference has groups",
@@ -334,6 +345,16 @@ def test_a_fitted_sampler_knows_its_unit():
     assert fitted(again, **none).certificate_.unit == "person"
     with pytest.raises(ValueError, match="groups must be given as well"):
         fitted(again, groups=None, **none)
+
+
+def test_searches_are_about_single_rows():
+    table = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    search = PrivateGridSearchCV(PrivateRidge(), {"alpha": [1.0, 10.0]})
+    with pytest.raises(ValueError, match="X_reference must have no groups in a search"):
+        search.fit(X, Y, X_reference=table)
+    own = PrivateRidge(sensitivity=SensitivitySampler(reference=table, n_pairs=40))
+    with pytest.raises(ValueError, match="groups must be given as well"):
+        PrivateGridSearchCV(own, {"alpha": [1.0, 10.0]}).fit(X, Y)
 
 
 def test_audits_are_about_single_rows():
