@@ -388,7 +388,9 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     assert (
         "in one person, with all of their rows (500 people" in capsys.readouterr().out
     )
-    assert "unit of protection" in Path("report.html").read_text("utf-8")
+    report = Path("report.html").read_text("utf-8")
+    assert "unit of protection" in report
+    assert "with more rows than anyone in the reference" in report
 
 
 @pytest.mark.usefixtures("_tables")
