@@ -188,8 +188,8 @@ _SEVERAL = (
     "same degree: the claim is about one record, unless it says otherwise."
 )
 _TOGETHER = (
-    "People who are known to belong together, such as a family, to the same degree; nor "
-    "somebody with more rows than anyone in the reference."
+    "People who are known to belong together, such as a family, to the same degree; "
+    "nor somebody with more rows than anyone in the reference."
 )
 _BEYOND_RISK = (
     "People in the pairs that the risk leaves out, who tend to be those with the most "
