@@ -8,14 +8,13 @@ import re
 import numpy as np
 import pytest
 from certificate_cases import every_case, known
-from certificates import certificate, minted
+from certificates import certificate, filed, minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
 from skparisk import FiledCertificate
-from skparisk._filed import filed
 from skparisk._text import guesses_text, people_text
 from skparisk.core.claim import Advantage, Assumption, DominatingLoss, Leak, remade
 from skparisk.core.exact import sample_discrete_laplace

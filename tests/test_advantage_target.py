@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from certificates import filed
 from releases import RULES
 from rows import risk_for_rows
 from test_advantage import Bounded
@@ -19,7 +20,6 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._filed import filed
 from skparisk.core import rounding as grid
 from skparisk.core.calibrate import Target
 from skparisk.core.compose import compose_basic, group_privacy, post_process

@@ -16,12 +16,11 @@ from certificate_cases import (
     every_case,
     known,
 )
-from certificates import CURVE, certificate
+from certificates import CURVE, certificate, filed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, FiledCertificate
-from skparisk._filed import filed
 from skparisk._words import LEAKS, NO_NOISE, PROVISOS
 from skparisk.core.calibrate import Exchangeable
 from skparisk.core.claim import (

@@ -6,12 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from certificates import certificate, minted
+from certificates import certificate, filed, minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
-from skparisk._filed import filed
 from skparisk._words import CERTAIN, INFINITE, LEAKS, PROVISOS, void_reasons
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import (
@@ -35,7 +34,7 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 # Sums, words and conditions of claims about several releases
 

@@ -12,11 +12,10 @@ import pickle
 import numpy as np
 import pytest
 from certificate_cases import CASES, assert_plain, both, every_case, known
-from certificates import CURVE, OF_THE_EVIDENCE, certificate
+from certificates import CURVE, OF_THE_EVIDENCE, certificate, filed
 
 import skparisk
 from skparisk import Certificate, FiledCertificate
-from skparisk._filed import filed
 from skparisk._words import LEAKS, METHODS, PROVISOS
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import Assumption, Leak, Population

@@ -40,7 +40,7 @@ from skparisk.core.release import draw
 from skparisk.ledger import OPEN
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import DrawnRecords, RecordPool, Reference
-from skparisk.sensitivity._terms import calibrate, calibrate_known
+from skparisk.sensitivity import calibrate, calibrate_known
 
 
 class Bare(Law):

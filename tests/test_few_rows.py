@@ -17,7 +17,8 @@ from skparisk.exceptions import CalibrationError, ReferenceWarning
 from skparisk.neighbors import n_own
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.sensitivity._terms import agree, calibrate
+from skparisk.sensitivity import calibrate
+from skparisk.sensitivity._terms import agree
 
 RNG = np.random.default_rng(5)
 PUBLIC = RNG.normal(size=(300, 2))

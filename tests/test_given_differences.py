@@ -17,8 +17,8 @@ from skparisk.core.claim import Assumption
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
+from skparisk.sensitivity import calibrate, calibrate_known
 from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import calibrate, calibrate_known
 
 
 def differences_of(n_pairs, n_outputs=1):

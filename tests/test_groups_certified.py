@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from skparisk.core.calibrate import Target
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 N, R = 99, 4
 

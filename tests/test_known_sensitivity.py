@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from certificates import filed
 from noise_plans import (
     DELTA,
     EPSILON,
@@ -25,7 +26,6 @@ from skparisk import (
     PrivacyLedger,
     PrivateRidge,
 )
-from skparisk._filed import filed
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact

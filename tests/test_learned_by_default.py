@@ -22,8 +22,8 @@ from skparisk import (
 from skparisk.core.calibrate import PAC, Target
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _drawing
-from skparisk.sensitivity._terms import agree, calibrate, settle
+from skparisk.sensitivity import _drawing, calibrate
+from skparisk.sensitivity._terms import agree, settle
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 3.0]

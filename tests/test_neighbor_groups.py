@@ -27,8 +27,7 @@ from skparisk.queries import (
     _sums,
 )
 from skparisk.reference import CallableReference, TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 N, R = 40, 5
 

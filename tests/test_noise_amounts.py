@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from certificates import filed
 from laws import FALSE_ALARM, assert_law, rejects_law
 from noise_plans import (
     DELTA,
@@ -33,7 +34,6 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._filed import filed
 from skparisk.core.claim import Leak
 from skparisk.queries import Query, RidgeQuery
 

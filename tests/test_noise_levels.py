@@ -36,7 +36,8 @@ from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import dandekar_noise_epsilon
-from skparisk.sensitivity._terms import agree, as_rule, calibrate, calibrate_known
+from skparisk.sensitivity import calibrate, calibrate_known
+from skparisk.sensitivity._terms import agree, as_rule
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))

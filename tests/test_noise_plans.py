@@ -8,6 +8,7 @@ from functools import cache
 import joblib
 import numpy as np
 import pytest
+from certificates import filed
 from noise_plans import (
     DEFAULT_PLAN,
     DELTA,
@@ -41,7 +42,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
-from skparisk._filed import filed
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import (
     gaussian_delta,

@@ -29,8 +29,8 @@ from skparisk import CalibrationError, PrivateRidge, SensitivitySampler
 from skparisk.core.calibrate import Target
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.queries import MeanQuery, RidgeQuery
+from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import calibrate
 
 # Differences that are off by rounding
 

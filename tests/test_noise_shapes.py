@@ -20,13 +20,13 @@ from skparisk.core.noise import (
     to_dyadic,
 )
 from skparisk.core.pairs import SampledPairs
+from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import (
     NOISE_SHAPES,
     fit_noise_shape,
     sampling_moments,
     shrunk_moments,
 )
-from skparisk.sensitivity._terms import calibrate
 
 MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
 DIFFERENCES = np.random.default_rng(0).normal(size=(4000, 3)) @ MIXING.T

@@ -18,7 +18,7 @@ from skparisk.core.calibrate import (
 from skparisk.core.laws import Gaussian
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 CLOSE = 2.0**-38  # relative, more than what the search leaves
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from certificates import filed
 from laws import FALSE_ALARM
 from query_pairs import both_of
 from scipy import stats
@@ -40,7 +41,6 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk._filed import filed
 from skparisk.core import (
     Assumption,
     Leak,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from certificates import filed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import exceeds
@@ -26,12 +27,10 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._filed import filed
 from skparisk.core.calibrate import CALIBRATIONS, Exchangeable, Target
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))

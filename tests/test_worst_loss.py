@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from certificates import filed
 
 from skparisk import (
     FiledCertificate,
@@ -12,7 +13,6 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk._filed import filed
 from skparisk.core.claim import Evidence
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import NoiseShape

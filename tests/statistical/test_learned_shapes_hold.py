@@ -9,9 +9,8 @@ from skparisk import SensitivitySampler
 from skparisk.core.calibrate import Target
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import sample_differences
+from skparisk.sensitivity import calibrate, sample_differences
 from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import calibrate
 
 GAMMA, N_RECORDS = 0.1, 100
 
