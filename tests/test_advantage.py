@@ -241,26 +241,23 @@ def test_curve_of_tests_is_above_the_exact_one(law, density, shift):
     assert (true_positive_rates(gain, rates).mean >= law.trade_off(rates, shift)).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_numbers_that_do_not_fit_are_refused():
+    for changes, message in [
         ({"mean": 1.2}, r"mean must be a number in \[0, 1\], got 1.2"),
         ({"risk": -0.1}, r"risk must be a number in \[0, 1\]"),
         ({"quantile": math.nan}, r"quantile must be a number in"),
         ({"mean_detected": 0.4}, r"mean_detected must be in \[0.01, 0.31\]"),
         ({"quantile_detected": 0.005}, r"quantile_detected must be in \[0.01, 0.51\]"),
-    ],
-)
-def test_numbers_that_do_not_fit_are_refused(changes, message):
-    values = {
-        "mean": 0.3,
-        "quantile": 0.5,
-        "risk": 0.05,
-        "mean_detected": 0.2,
-        "quantile_detected": 0.4,
-    }
-    with pytest.raises(ValueError, match=message):
-        Advantage(**(values | changes))
+    ]:
+        values = {
+            "mean": 0.3,
+            "quantile": 0.5,
+            "risk": 0.05,
+            "mean_detected": 0.2,
+            "quantile_detected": 0.4,
+        }
+        with pytest.raises(ValueError, match=message):
+            Advantage(**(values | changes))
 
 
 # Claims

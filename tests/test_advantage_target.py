@@ -114,9 +114,8 @@ def test_documents_are_small_and_read_back():
     assert pickle.loads(pickle.dumps(claim)) == claim
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_targets_out_of_range_are_refused():
+    for make, message in [
         (lambda: Target.of_advantage(0.0), r"advantage must be .*\(0, 1\), got 0.0"),
         (lambda: Target.of_advantage(1.0), r"advantage must be .*\(0, 1\), got 1.0"),
         (lambda: Target.of_advantage("0.1"), r"advantage must be .*\(0, 1\)"),
@@ -127,11 +126,9 @@ def test_documents_are_small_and_read_back():
             "see Target.of_advantage; got 0.0, 1e-06 and 'both'",
         ),
         (lambda: Target(0.0), "epsilon must be"),
-    ],
-)
-def test_targets_out_of_range_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make()
 
 
 def test_target_is_a_value():
@@ -140,17 +137,14 @@ def test_target_is_a_value():
     assert dataclasses.replace(TARGET, gamma=0.2).advantage == ASKED
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
+def test_what_does_not_go_with_an_advantage_is_refused():
+    for how, message in [
         ({"rule": "pac"}, "calibration must be 'exchangeable' with an advantage"),
         ({"rule": "dkw"}, "what is kept is a mean over pairs, and no order"),
         ({"law": "exponential"}, "advantage must be None with law='exponential'"),
-    ],
-)
-def test_what_does_not_go_with_an_advantage_is_refused(how, message):
-    with pytest.raises(ValueError, match=message):
-        find(**how)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            find(**how)
 
 
 def test_too_few_pairs_are_told_before_anything_is_drawn():
@@ -311,9 +305,8 @@ def test_targets_are_exchanged_on_the_same_pairs():
         fitted.calibrate(epsilon=1.0, advantage=0.1)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_parameters_that_do_not_go_together_are_refused():
+    for parameters, message in [
         ({"delta": 1e-6}, "delta must be 0 and epsilon finite with an advantage"),
         ({"epsilon": math.inf}, "delta must be 0 and epsilon finite with an advantage"),
         ({"epsilon": -1}, "epsilon must be"),
@@ -322,11 +315,9 @@ def test_targets_are_exchanged_on_the_same_pairs():
         ({"calibration": "pac"}, "calibration must be 'exchangeable'"),
         ({"law": "exponential"}, "advantage must be None"),
         ({"randomness": "explicit"}, "randomness must be"),
-    ],
-)
-def test_parameters_that_do_not_go_together_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        sampler(**({"advantage": ASKED} | parameters)).fit(X_PUBLIC)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            sampler(**({"advantage": ASKED} | parameters)).fit(X_PUBLIC)
 
 
 def test_estimators_ask_for_it_by_their_sampler():

@@ -184,9 +184,9 @@ def test_order_index_without_pairs_is_refused():
         filed(known("declared", order_index=3))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_is_no_risk_over_pairs_and_noise_is_refused():
+    """A claim over both sources has no delta, and an order statistic or an average."""
+    for changes, message in [
         ({"delta": 1e-6}, "delta must be 0 with randomness='both', got 1e-06"),
         ({"order_index": None}, "order_index must be given with law='laplace' unless"),
         ({"law": "exponential"}, "law='exponential' has no delta, .*='both'"),
@@ -197,12 +197,9 @@ def test_order_index_without_pairs_is_refused():
             )
             for rule in ("pac", "dkw")
         ),
-    ],
-)
-def test_what_is_no_risk_over_pairs_and_noise_is_refused(changes, message):
-    """A claim over both sources has no delta, and an order statistic or an average."""
-    with pytest.raises(ValueError, match=message):
-        filed(both(**changes))
+    ]:
+        with pytest.raises(ValueError, match=message):
+            filed(both(**changes))
 
 
 def test_a_known_sensitivity_has_a_risk_or_a_delta():
@@ -423,13 +420,17 @@ def test_other_levels_are_the_sample_read_backwards(losses, level, gamma, share)
         assert given_.epsilon_at(given_.risk_at(level)) <= level
 
 
-@pytest.mark.parametrize("value", [0, -1, math.nan, True, "1", None])
-def test_bad_levels_and_risks_are_refused(value):
+def test_bad_levels_and_risks_are_refused():
     """Levels outside (0, inf] and risks outside (0, 1) are refused by name."""
-    with pytest.raises(ValueError, match=r"^epsilon must be a number in \(0, inf\]"):
-        certificate().risk_at(value)
-    with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got"):
-        certificate().epsilon_at(value)
+    for value in [0, -1, math.nan, True, "1", None]:
+        with pytest.raises(
+            ValueError, match=r"^epsilon must be a number in \(0, inf\]"
+        ):
+            certificate().risk_at(value)
+        with pytest.raises(
+            ValueError, match=r"^gamma must be a number in \(0, 1\), got"
+        ):
+            certificate().epsilon_at(value)
 
 
 # What contradicts its own evidence
@@ -515,18 +516,18 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("make", "changes", "message"), CONTRADICTIONS)
-def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
+def test_a_claim_against_its_own_evidence_is_refused():
     """By the class, and so from a document; unless it claims nothing."""
-    with pytest.raises(ValueError, match=message):
-        filed(make(**changes))
-    of_evidence = {"advantage", "worst_loss", "n_releases", "group_size"}
-    if not of_evidence & {*changes}:
-        void = filed(make(**changes, leaks=[Leak.SEEDED_NOISE]))
-        assert void.void
-        document = void.to_dict(curve=True) | {"leaks": []}
+    for make, changes, message in CONTRADICTIONS:
         with pytest.raises(ValueError, match=message):
-            FiledCertificate.from_dict(document | {"version": "0", "private": True})
+            filed(make(**changes))
+        of_evidence = {"advantage", "worst_loss", "n_releases", "group_size"}
+        if not of_evidence & {*changes}:
+            void = filed(make(**changes, leaks=[Leak.SEEDED_NOISE]))
+            assert void.void
+            document = void.to_dict(curve=True) | {"leaks": []}
+            with pytest.raises(ValueError, match=message):
+                FiledCertificate.from_dict(document | {"version": "0", "private": True})
 
 
 @pytest.mark.parametrize(
@@ -601,25 +602,25 @@ FOLLOW = [
 ]
 
 
-@pytest.mark.parametrize(("make", "changes", "name", "code"), FOLLOW)
-def test_a_document_cannot_leave_out_what_follows(make, changes, name, code):
+def test_a_document_cannot_leave_out_what_follows():
     """Nor any of the codes that composition adds."""
-    document = make(**changes).to_dict()
-    assert code in document[name]
-    assert FiledCertificate.from_dict(document) == filed(make(**changes))
-    document |= {name: [], "version": "0.0.1", "private": True}
-    with pytest.raises(ValueError, match=f"must have what follows from.*{code}"):
-        FiledCertificate.from_dict(document)
+    for make, changes, name, code in FOLLOW:
+        document = make(**changes).to_dict()
+        assert code in document[name]
+        assert FiledCertificate.from_dict(document) == filed(make(**changes))
+        document |= {name: [], "version": "0.0.1", "private": True}
+        with pytest.raises(ValueError, match=f"must have what follows from.*{code}"):
+            FiledCertificate.from_dict(document)
 
 
-@pytest.mark.parametrize("method", Method)
-def test_a_document_cannot_leave_out_conditions_of_composition(method):
-    together = mint(epsilon=1.0, risk=0.1, n_releases=2, method=method)
-    assert filed(together) == FiledCertificate.from_dict(together.to_dict())
-    for code in together.assumptions:
-        kept = together.assumptions - {code}
-        with pytest.raises(ValueError, match=f"must have what follows.*{code}"):
-            dataclasses.replace(filed(together), assumptions=kept)
+def test_a_document_cannot_leave_out_conditions_of_composition():
+    for method in Method:
+        together = mint(epsilon=1.0, risk=0.1, n_releases=2, method=method)
+        assert filed(together) == FiledCertificate.from_dict(together.to_dict())
+        for code in together.assumptions:
+            kept = together.assumptions - {code}
+            with pytest.raises(ValueError, match=f"must have what follows.*{code}"):
+                dataclasses.replace(filed(together), assumptions=kept)
 
 
 def test_an_audit_that_supports_a_declared_law_settles_the_doubt():

@@ -202,9 +202,8 @@ def test_the_bound_is_the_peak_over_the_records():
     assert tophat == pytest.approx(1 / (9 * ball * 8))
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_bad_parameters_are_refused():
+    for parameters, message in [
         ({"bandwidth": 0}, "bandwidth must be a finite number above 0, got 0"),
         ({"bandwidth": "scott"}, "bandwidth must be a finite number above 0, got"),
         ({"kernel": "box"}, "kernel must be one of 'gaussian', .*; got 'box'"),
@@ -224,20 +223,18 @@ def test_the_bound_is_the_peak_over_the_records():
                 *([(0, 1), (0,)], "01"),
             )
         ),
-    ],
-)
-def test_bad_parameters_are_refused(parameters, message):
-    good = {"bounds": [(0, 1), (0, 1)], "bandwidth": 0.5}
-    with pytest.raises(ValueError, match=message):
-        DensityQuery(**(good | parameters))
+    ]:
+        good = {"bounds": [(0, 1), (0, 1)], "bandwidth": 0.5}
+        with pytest.raises(ValueError, match=message):
+            DensityQuery(**(good | parameters))
 
 
-@pytest.mark.parametrize("number", [0, 1.5, -1])
-def test_a_bad_number_of_records_or_dimensions_is_refused(number):
-    with pytest.raises(ValueError, match="n_records must be a whole number >= 1"):
-        kernel_density_sensitivity_bound(number, 1.0, 1)
-    with pytest.raises(ValueError, match="n_dims must be a whole number >= 1"):
-        kernel_density_sensitivity_bound(1, 1.0, number)
+def test_a_bad_number_of_records_or_dimensions_is_refused():
+    for number in [0, 1.5, -1]:
+        with pytest.raises(ValueError, match="n_records must be a whole number >= 1"):
+            kernel_density_sensitivity_bound(number, 1.0, 1)
+        with pytest.raises(ValueError, match="n_dims must be a whole number >= 1"):
+            kernel_density_sensitivity_bound(1, 1.0, number)
 
 
 def test_the_query_is_a_value():
@@ -598,9 +595,9 @@ def _doc():
     return PrivateKernelDensity.__doc__
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_bad_parameters_of_the_estimator_are_refused():
+    """And nothing is left of an earlier fit."""
+    for parameters, message in [
         ({"bandwidth": -1.0}, "bandwidth must be a finite number above 0"),
         ({"kernel": "none"}, "kernel must be one of"),
         ({"lattice_size": 0.5}, "lattice_size must be a whole number >= 1"),
@@ -615,15 +612,12 @@ def _doc():
         ({"gamma": 1}, "gamma must be a number in"),
         ({"sensitivity": "guess"}, "sensitivity must be"),
         ({"sensitivity": 0.0}, "sensitivity must be"),
-    ],
-)
-def test_bad_parameters_of_the_estimator_are_refused(parameters, message):
-    """And nothing is left of an earlier fit."""
-    X = records(50, 2)
-    model = fitted(X)
-    with pytest.raises(ValueError, match=message):
-        model.set_params(**parameters).fit(X)
-    assert not hasattr(model, "polynomial_")
+    ]:
+        X = records(50, 2)
+        model = fitted(X)
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**parameters).fit(X)
+        assert not hasattr(model, "polynomial_")
 
 
 def test_public_records_outside_the_bounds_are_clipped_as_private_ones_are():

@@ -51,51 +51,45 @@ def test_pairs_without_an_answer_count_as_infinitely_far_apart(wrap):
     assert missing.risk == certificate.risk
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
+def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused():
+    for plan in [
         {"target": Target(0.5, 0.1)},
         {"target": Target(0.5, 0.1, randomness="both")},
         {"target": Target(0.5, 0.1, randomness="both"), "law": "gaussian"},
-    ],
-)
-def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused(plan):
-    differences = differences_of(999, 2)
-    differences[:150] = np.inf
-    message = "^150 of 999 sampled pairs have a database without an answer, so no noise"
-    with pytest.raises(CalibrationError, match=message) as refused:
-        calibrate(differences, **plan, n_records=10, random_state=0)
-    assert refused.value.target == 0.1
-    assert refused.value.best == pytest.approx(151 / 1000)
+    ]:
+        differences = differences_of(999, 2)
+        differences[:150] = np.inf
+        message = (
+            "^150 of 999 sampled pairs have a database without an answer, so no noise"
+        )
+        with pytest.raises(CalibrationError, match=message) as refused:
+            calibrate(differences, **plan, n_records=10, random_state=0)
+        assert refused.value.target == 0.1
+        assert refused.value.best == pytest.approx(151 / 1000)
 
 
-@pytest.mark.parametrize(
-    "values", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 1.0], [np.nan, np.nan]]
-)
-def test_sampled_pairs_have_all_of_an_answer_or_nothing(values):
-    differences = differences_of(99, 2)
-    differences[7] = values
-    with pytest.raises(
-        ValueError, match=r"^differences of SampledPairs must be without"
-    ):
-        calibrate(sampled(differences), Target(0.5, 0.1), n_records=10)
+def test_sampled_pairs_have_all_of_an_answer_or_nothing():
+    for values in [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 1.0], [np.nan, np.nan]]:
+        differences = differences_of(99, 2)
+        differences[7] = values
+        with pytest.raises(
+            ValueError, match=r"^differences of SampledPairs must be without"
+        ):
+            calibrate(sampled(differences), Target(0.5, 0.1), n_records=10)
 
 
-@pytest.mark.parametrize(
-    ("differences", "shape"),
-    [
+def test_differences_are_a_table_of_numbers():
+    for differences, shape in [
         (np.ones(99), r"\(99,\)"),
         (np.ones((99, 0)), r"\(99, 0\)"),
         (np.ones((9, 9, 1)), r"\(9, 9, 1\)"),
         (np.full((99, 1), np.nan), r"\(99, 1\)"),
-    ],
-)
-def test_differences_are_a_table_of_numbers(differences, shape):
-    message = (
-        rf"^differences must be a table of shape .* without NaN, got shape {shape}"
-    )
-    with pytest.raises(ValueError, match=message):
-        calibrate(differences, Target(0.5, 0.1), n_records=10)
+    ]:
+        message = (
+            rf"^differences must be a table of shape .* without NaN, got shape {shape}"
+        )
+        with pytest.raises(ValueError, match=message):
+            calibrate(differences, Target(0.5, 0.1), n_records=10)
 
 
 def test_a_delta_is_claimed_only_where_it_is_used():

@@ -100,25 +100,22 @@ def test_noise_for_an_advantage_counts_databases(law, r):
     assert told == pytest.approx(min(mean_of(detected, r), 0.11), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
+def test_pairs_that_differ_by_rounding_alone_ask_for_no_noise():
+    """Most of these: it would be for nothing but rounding errors."""
+    for target, message in [
         (Target.of_advantage(0.1), r"at advantage=0\.1 is 0"),
         (Target(1.0, 0.1, randomness="both"), r"at gamma=0\.1 is 0"),
         (Target(1.0, 0.1, 1e-6), r"at gamma=0\.1 is 0"),
-    ],
-)
-def test_pairs_that_differ_by_rounding_alone_ask_for_no_noise(target, message):
-    """Most of these: it would be for nothing but rounding errors."""
-    differences = np.full((99, 1), 1e-9)
-    differences[:5] = 1
-    pairs = SampledPairs(differences, None, np.full(1, 1e-9))
-    how = {"law": "gaussian", "n_records": 10}
-    with pytest.raises(CalibrationError, match=message):
-        calibrate(pairs, target, **how)
-    alone = SampledPairs(differences, None, np.zeros(1))
-    noise, _ = calibrate(alone, target, **how)
-    assert noise.noise_scale > 0
+    ]:
+        differences = np.full((99, 1), 1e-9)
+        differences[:5] = 1
+        pairs = SampledPairs(differences, None, np.full(1, 1e-9))
+        how = {"law": "gaussian", "n_records": 10}
+        with pytest.raises(CalibrationError, match=message):
+            calibrate(pairs, target, **how)
+        alone = SampledPairs(differences, None, np.zeros(1))
+        noise, _ = calibrate(alone, target, **how)
+        assert noise.noise_scale > 0
 
 
 @pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])

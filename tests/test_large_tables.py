@@ -143,19 +143,16 @@ def test_blocks_without_targets_and_frames():
     assert table.pool.y is None
 
 
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
+def test_blocks_that_are_no_table_are_refused():
+    for blocks, message in [
         ([], "at least one block"),
         ([(ROWS[:, :3], ROWS[:5, 3])], "same number of rows"),
         ([(ROWS[:, :3], ROWS[:, 3]), ROWS[:, :3]], "Either all blocks"),
         ([ROWS, np.full((2, 4), np.inf)], "infinity"),
         ([ROWS, ROWS[:, :3]], "same columns, in the same order, got 4 and 3"),
-    ],
-)
-def test_blocks_that_are_no_table_are_refused(blocks, message):
-    with pytest.raises(ValueError, match=message):
-        TableReference.of_blocks(blocks)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            TableReference.of_blocks(blocks)
 
 
 @pytest.mark.parametrize("columns", [["b", "a"], ["a"]])

@@ -440,9 +440,8 @@ def test_what_was_learned_is_audited():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_makes_no_sense_is_refused():
+    for arguments, message in [
         ((7, 1.0), "schema must be a SchemaReference"),
         ((SCHEMA, 0.0), "epsilon of the LearnedReference"),
         ((SCHEMA, 1.0, 1.0), "fraction must be a number"),
@@ -451,11 +450,9 @@ def test_what_was_learned_is_audited():
             (SchemaReference([lambda n, rng: rng.random(n)]), 1.0),
             "must have a range or categories",
         ),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LearnedReference(*arguments)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            LearnedReference(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -137,20 +137,20 @@ def test_parameters_of_the_sampler_stand_unless_the_model_has_its_own():
 # As part of scikit-learn
 
 
-@pytest.mark.parametrize(("shell", "library"), in_turn(["pandas", "polars"]))
-def test_data_frames(shell, library):
-    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
-    columns = frame(dict(zip("abc", X.T, strict=True)))
-    public = frame(dict(zip("abc", X_PUBLIC.T, strict=True)))
-    model = make(shell).fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
-    assert list(model.feature_names_in_) == ["a", "b", "c"]
-    scores = X @ model.coef_[0] + model.intercept_
-    np.testing.assert_allclose(model.decision_function(columns), scores, atol=1e-12)
-    swapped = frame(dict(zip("bac", X_PUBLIC.T, strict=True)))
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(swapped)
-    with pytest.raises(IncompatibleError, match="has the same columns in another"):
-        model.fit(columns, Y, X_reference=swapped, y_reference=Y_PUBLIC)
+def test_data_frames():
+    for shell, library in in_turn(["pandas", "polars"]):
+        frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+        columns = frame(dict(zip("abc", X.T, strict=True)))
+        public = frame(dict(zip("abc", X_PUBLIC.T, strict=True)))
+        model = make(shell).fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        scores = X @ model.coef_[0] + model.intercept_
+        np.testing.assert_allclose(model.decision_function(columns), scores, atol=1e-12)
+        swapped = frame(dict(zip("bac", X_PUBLIC.T, strict=True)))
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(swapped)
+        with pytest.raises(IncompatibleError, match="has the same columns in another"):
+            model.fit(columns, Y, X_reference=swapped, y_reference=Y_PUBLIC)
 
 
 def test_the_reference_is_routed_through_a_pipeline_and_transformed():
@@ -278,21 +278,18 @@ def test_bad_parameters_of_one_shell_are_refused():
             make(shell, **parameters).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("classifier", "query"),
-    [
+def test_a_sampler_for_another_query_is_refused():
+    for classifier, query in [
         (LOGISTIC, LinearSVCQuery((0, 1))),
         (SQUARED, LogisticRegressionQuery((0, 1))),
         (HINGE, LinearSVCQuery((0, 1))),
-    ],
-)
-def test_a_sampler_for_another_query_is_refused(classifier, query):
-    sampler = clone(FEW).set_params(query=query, n_records=100)
-    with pytest.raises(IncompatibleError, match="has the query"):
-        make(classifier, sensitivity=sampler).fit(X, Y, **PUBLIC)
-    sampler.fit(X_PUBLIC, Y_PUBLIC)
-    with pytest.raises(IncompatibleError, match="was fitted for"):
-        make(classifier, sensitivity=sampler).fit(X, Y)
+    ]:
+        sampler = clone(FEW).set_params(query=query, n_records=100)
+        with pytest.raises(IncompatibleError, match="has the query"):
+            make(classifier, sensitivity=sampler).fit(X, Y, **PUBLIC)
+        sampler.fit(X_PUBLIC, Y_PUBLIC)
+        with pytest.raises(IncompatibleError, match="was fitted for"):
+            make(classifier, sensitivity=sampler).fit(X, Y)
 
 
 # scikit-learn's own checks

@@ -368,9 +368,8 @@ def test_auto_draws_few_databases():
     assert sampler.certificate_.evidence.n_pairs == 1600
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_what_is_no_group_is_refused():
+    for parameters, message in [
         (
             {"calibration": "pac"},
             "neighbors_per_database must be 1 with calibration=PAC",
@@ -387,14 +386,11 @@ def test_auto_draws_few_databases():
             {"reference": TableReference(PUBLIC, sampling="split")},
             "at most 1 with sampling='split'",
         ),
-    ],
-    ids=str,
-)
-def test_what_is_no_group_is_refused(parameters, message):
-    given = {"query": spread, "neighbors_per_database": 4, "n_records": 20}
-    sampler = SensitivitySampler(**{**given, **parameters})
-    with pytest.raises(ValueError, match=message):
-        sampler.fit(PUBLIC)
+    ]:
+        given = {"query": spread, "neighbors_per_database": 4, "n_records": 20}
+        sampler = SensitivitySampler(**{**given, **parameters})
+        with pytest.raises(ValueError, match=message):
+            sampler.fit(PUBLIC)
 
 
 def test_functions_refuse_a_part_of_a_group():

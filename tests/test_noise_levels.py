@@ -409,18 +409,18 @@ def test_average_risk_is_controlled_in_any_units(units):
     np.testing.assert_allclose(level.curve, plain.curve, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("n_pairs", "gamma"), [(19, 0.05), (9, 0.1), (3, 0.2)])
-def test_risk_control_needs_more_than_the_fewest_pairs(n_pairs, gamma):
+def test_risk_control_needs_more_than_the_fewest_pairs():
     """Each pair has some risk, so 1 / (m + 1) itself cannot be reached."""
-    with pytest.raises(CalibrationError, match="it needs n_pairs >= ") as error:
-        find_by_risks(np.ones(n_pairs), 1, 1.0, gamma)
-    assert error.value.best == 1 / (n_pairs + 1)
-    needed = int(str(error.value).split(">= ")[1].rstrip("."))
-    how = {"law": "gaussian", "shape": "isotropic", "rule": "exchangeable"}
-    target = Target(1.0, gamma, randomness="both")
-    assert agree(needed, target, **how).n_pairs == needed
-    with pytest.raises(CalibrationError):
-        agree(needed - 1, target, **how)
+    for n_pairs, gamma in [(19, 0.05), (9, 0.1), (3, 0.2)]:
+        with pytest.raises(CalibrationError, match="it needs n_pairs >= ") as error:
+            find_by_risks(np.ones(n_pairs), 1, 1.0, gamma)
+        assert error.value.best == 1 / (n_pairs + 1)
+        needed = int(str(error.value).split(">= ")[1].rstrip("."))
+        how = {"law": "gaussian", "shape": "isotropic", "rule": "exchangeable"}
+        target = Target(1.0, gamma, randomness="both")
+        assert agree(needed, target, **how).n_pairs == needed
+        with pytest.raises(CalibrationError):
+            agree(needed - 1, target, **how)
 
 
 @pytest.mark.parametrize("n_moving", [0, 1])

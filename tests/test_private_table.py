@@ -437,9 +437,8 @@ def test_means_and_quantiles_of_nothing_but_noise():
     assert quantile(np.array([1.0, 3.0]), edges, 0.25, 0.0, 2.0) == (1.0, 0.0, 2.0)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
+def test_wrong_parameters_are_refused_before_anything_is_drawn():
+    for wrong, message in [
         ({"counts": "hight"}, "declared ranges or categories"),
         ({"counts": 3}, "counts must be a column, a tuple"),
         ({"counts": ("sex", "sex")}, "counts must be a column, a tuple"),
@@ -462,11 +461,9 @@ def test_means_and_quantiles_of_nothing_but_noise():
         ({"schema": SchemaReference([(0, 1)])}, "names of columns"),
         ({"schema": SCHEMA | {"age": lambda n, rng: rng.random(n)}}, "declared ranges"),
         ({"bins": 2**20}, "at most 2\\*\\*20 numbers"),
-    ],
-)
-def test_wrong_parameters_are_refused_before_anything_is_drawn(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        ask(**wrong)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            ask(**wrong)
 
 
 def test_frames_that_lack_columns_are_refused(monkeypatch):

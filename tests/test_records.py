@@ -104,9 +104,8 @@ def test_lists_of_mixed_values_keep_their_numbers():
     assert Schema.of(records).kinds == ("text", "number")
 
 
-@pytest.mark.parametrize(
-    ("X", "error", "message"),
-    [
+def test_other_things_are_refused():
+    for X, error, message in [
         ([1.0, 2.0], ValueError, "Expected 2D array, got 1D array instead"),
         (np.array([1.0, "a"], dtype=object), ValueError, "it holds number and text"),
         (np.array([None, None]), ValueError, "Expected 2D array, got 1D array"),
@@ -156,11 +155,9 @@ def test_lists_of_mixed_values_keep_their_numbers():
             TypeError,
             "not 'Period', in the column 'a'",
         ),
-    ],
-)
-def test_other_things_are_refused(X, error, message):
-    with pytest.raises(error, match=re.escape(message)):
-        as_records(X, "pub")
+    ]:
+        with pytest.raises(error, match=re.escape(message)):
+            as_records(X, "pub")
 
 
 def test_numbers_of_python_that_a_float_can_hold_are_numbers():
@@ -274,20 +271,17 @@ def test_schemas_that_fit():
         two.check_same(one)
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
+def test_a_schema_error_names_the_column():
+    for X, message in [
         (people().drop(columns="born"), "but X lacks 'born': "),
         (people().rename(columns={"city": "town"}), "but X lacks 'city': "),
         (people().assign(more=1), "but X has other columns beside them: "),
         (np.ones((3, 5)), "is a data frame, but X is an array"),
         (sparse.csr_array((3, 5)), "is a data frame, but X is a sparse matrix"),
         (as_records(["a"]), "is a data frame, but X is a list of texts"),
-    ],
-)
-def test_a_schema_error_names_the_column(X, message):
-    with pytest.raises(IncompatibleError, match=re.escape(message)):
-        TableReference(people()).check_schema(Schema.of(X))
+    ]:
+        with pytest.raises(IncompatibleError, match=re.escape(message)):
+            TableReference(people()).check_schema(Schema.of(X))
 
 
 def test_columns_without_names_are_numbered():

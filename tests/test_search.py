@@ -111,15 +111,16 @@ def test_samplers_with_private_records_are_refused_before_a_split(selection):
     assert ledger.releases == ()
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize(
-    "estimator", [Constant(level=None), make_pipeline(Fill(), Constant(level=None))]
-)
-def test_estimators_that_release_without_a_charge_are_refused(selection, estimator):
-    search = private_search(estimator, {}, selection)
-    with pytest.raises(IncompatibleError, match="charged nothing"):
-        search.fit(X, Y, **PUBLIC)
-    assert not hasattr(search, "best_estimator_")
+def test_estimators_that_release_without_a_charge_are_refused():
+    for selection in SELECTIONS:
+        for estimator in [
+            Constant(level=None),
+            make_pipeline(Fill(), Constant(level=None)),
+        ]:
+            search = private_search(estimator, {}, selection)
+            with pytest.raises(IncompatibleError, match="charged nothing"):
+                search.fit(X, Y, **PUBLIC)
+            assert not hasattr(search, "best_estimator_")
 
 
 PARAMETERS = {

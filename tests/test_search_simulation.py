@@ -144,22 +144,19 @@ def test_density_is_simulated_without_targets():
     assert scores.shape == (1, 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_bad_parameters_of_a_simulation_are_refused():
+    for name, value in [
         ("n_records", 0),
         ("scoring", ["r2", "max_error"]),
         ("scoring", {"r2": "r2"}),
         ("n_jobs", 0),
         ("verbose", -1),
         ("random_state", "seed"),
-    ],
-)
-def test_bad_parameters_of_a_simulation_are_refused(name, value):
-    parameters = {"n_records": 60} | {name: value}
-    with pytest.raises(ValueError, match=name):
-        simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
-    assert Constant.seen == []
+    ]:
+        parameters = {"n_records": 60} | {name: value}
+        with pytest.raises(ValueError, match=name):
+            simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
+        assert Constant.seen == []
 
 
 @pytest.mark.parametrize(

@@ -238,11 +238,11 @@ def test_uniform_redraws_only_what_is_missing(upper, width):
     assert source.requests == sorted(source.requests, reverse=True)
 
 
-@pytest.mark.parametrize("upper", [0, -1, 2**63 + 1, 2.0, True, "3", None])
-def test_uniform_refuses_a_bad_upper_bound(upper):
+def test_uniform_refuses_a_bad_upper_bound():
     """The message has the name, the value and what is allowed."""
-    with pytest.raises(ValueError, match=r"upper must be .* \[1, 2\*\*63\], got "):
-        sample_uniform_integers(upper, 3, noise_source(0))
+    for upper in [0, -1, 2**63 + 1, 2.0, True, "3", None]:
+        with pytest.raises(ValueError, match=r"upper must be .* \[1, 2\*\*63\], got "):
+            sample_uniform_integers(upper, 3, noise_source(0))
 
 
 # Bernoulli(exp(-a/d)) and Bernoulli(exp(-(a/d)²/2))
@@ -440,17 +440,17 @@ def test_negative_zeros_are_drawn_again(law, tries, steps):
     assert source.served == len(script)
 
 
-@laws
-@pytest.mark.parametrize(
-    "scale", [0, -1, 2**52 + 1, 1.0, math.nan, math.inf, True, "1", None]
-)
-def test_bad_scale_is_refused_before_anything_is_drawn(scale, law):
+def test_bad_scale_is_refused_before_anything_is_drawn():
     """The message has the name, the value and what is allowed."""
-    source = CountingSource()
-    with pytest.raises(ValueError, match=r"scale must be .* \[1, 2\*\*52\], got ") as e:
-        law.sample(scale, 3, source)
-    assert repr(scale) in str(e.value)
-    assert source.requests == []
+    for law in [LAPLACE, GAUSSIAN]:
+        for scale in [0, -1, 2**52 + 1, 1.0, math.nan, math.inf, True, "1", None]:
+            source = CountingSource()
+            with pytest.raises(
+                ValueError, match=r"scale must be .* \[1, 2\*\*52\], got "
+            ) as e:
+                law.sample(scale, 3, source)
+            assert repr(scale) in str(e.value)
+            assert source.requests == []
 
 
 # The assertions these tests rest on

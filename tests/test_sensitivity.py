@@ -246,21 +246,17 @@ def never(X):
     raise AssertionError("a database was sampled")
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
+def test_rules_that_are_none_are_refused_before_anything_is_sampled():
+    for rule, message in [
         *(
             (rule, "calibration must be one of 'exchangeable', 'pac', 'dkw'; got")
             for rule in (Exchangeable, Lax(), object())
         ),
         (Exchangeable(10), "neighbors_per_database must be 10 with calibration=Exch"),
-    ],
-    ids=range(4),
-)
-def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, message):
-    sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
-    with pytest.raises(ValueError, match=message):
-        sampler.fit(PUBLIC)
+    ]:
+        sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
+        with pytest.raises(ValueError, match=message):
+            sampler.fit(PUBLIC)
 
 
 @pytest.mark.slow
@@ -572,9 +568,8 @@ def test_bad_configurations_are_refused(parameters, message):
         fitted(**parameters)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message", "best"),
-    [
+def test_too_few_pairs_are_refused_before_sampling():
+    for parameters, message, best in [
         (
             {"gamma": 1e-4, "n_pairs": 1000},
             "n_pairs=1000 pairs certify no risk below",
@@ -582,16 +577,15 @@ def test_bad_configurations_are_refused(parameters, message):
         ),
         ({"n_pairs": 1000, "calibration": "dkw"}, "n_pairs >= 1305", 0.0564677078),
         ({"n_pairs": 10, "calibration": "pac"}, "n_pairs >= 59", 1 - 0.05**0.1),
-    ],
-)
-def test_too_few_pairs_are_refused_before_sampling(parameters, message, best):
-    def never(X):
-        raise AssertionError("sampled")
+    ]:
 
-    with pytest.raises(CalibrationError, match=message) as caught:
-        fitted(query=never, **parameters)
-    assert caught.value.best == pytest.approx(best)
-    assert caught.value.target == parameters.get("gamma", 0.05)
+        def never(X):
+            raise AssertionError("sampled")
+
+        with pytest.raises(CalibrationError, match=message) as caught:
+            fitted(query=never, **parameters)
+        assert caught.value.best == pytest.approx(best)
+        assert caught.value.target == parameters.get("gamma", 0.05)
 
 
 @pytest.mark.sampled(3)
@@ -682,9 +676,8 @@ def test_targets_are_sampled_with_their_records():
         sampler.release(PUBLIC)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_sampling_without_an_estimator_refuses_bad_numbers_too():
+    for parameters, message in [
         ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
         ({"n_records": 0}, "n_records must be a whole number >= 1, got 0"),
         (
@@ -692,13 +685,11 @@ def test_targets_are_sampled_with_their_records():
             "n_records must be a whole number >= 2, got 1",
         ),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
-    ],
-)
-def test_sampling_without_an_estimator_refuses_bad_numbers_too(parameters, message):
-    sizes = {"query": MeanQuery(), "n_pairs": 5, "n_records": 4, "n_features": 2}
-    arguments = sizes | {"reference": TableReference(PUBLIC)} | parameters
-    with pytest.raises(ValueError, match=message):
-        sample_differences(**arguments)
+    ]:
+        sizes = {"query": MeanQuery(), "n_pairs": 5, "n_records": 4, "n_features": 2}
+        arguments = sizes | {"reference": TableReference(PUBLIC)} | parameters
+        with pytest.raises(ValueError, match=message):
+            sample_differences(**arguments)
 
 
 def test_all_calibrations_are_named():

@@ -277,18 +277,15 @@ def test_functions_may_be_given_missing_values():
     sampler_of(lambda X: np.nanmedian(X, axis=0)).fit(X).release(X[:50] + 0.5)
 
 
-@pytest.mark.parametrize(
-    ("reference", "error", "message"),
-    [
+def test_queries_of_numbers_refuse_other_tables():
+    for reference, error, message in [
         ([[np.nan, 1.0]] * 30, ValueError, "Input X of the reference contains NaN"),
         ([["a", 1.0]] * 30, ValueError, "alone, but column number 0 holds text"),
         (sparse.csr_array((30, 2)), IncompatibleError, "is a sparse matrix, but X"),
-    ],
-)
-def test_queries_of_numbers_refuse_other_tables(reference, error, message):
-    sampler = sampler_of(MeanQuery(), reference=TableReference(reference))
-    with pytest.raises(error, match=message):
-        sampler.fit(np.ones((50, 2)))
+    ]:
+        sampler = sampler_of(MeanQuery(), reference=TableReference(reference))
+        with pytest.raises(error, match=message):
+            sampler.fit(np.ones((50, 2)))
 
 
 def test_queries_of_numbers_take_frames_of_numbers():
@@ -513,17 +510,17 @@ def test_a_search_refuses_what_a_table_cannot_say(sampling, y_reference, message
         search.fit(*numbers_and_labels(0), X_reference=table, y_reference=y_reference)
 
 
-@pytest.mark.parametrize("guise", GUISES)
-def test_a_search_recognizes_private_records_of_frames(guise):
-    search = PrivateGridSearchCV(make_pipeline(Median(), ridge()), {})
-    public = GUISES[guise](people().sample(frac=0.5, random_state=0))
-    message = "X_reference must be public and must not share records"
-    y = np.arange(N_ROWS)
-    with pytest.raises(ValueError, match=message):
-        search.fit(people(), y, X_reference=public, y_reference=y[:200])
-    same = np.ones((N_ROWS, 1))
-    with pytest.raises(ValueError, match=message):
-        search.fit(same, y, X_reference=same, y_reference=y)
+def test_a_search_recognizes_private_records_of_frames():
+    for guise in GUISES:
+        search = PrivateGridSearchCV(make_pipeline(Median(), ridge()), {})
+        public = GUISES[guise](people().sample(frac=0.5, random_state=0))
+        message = "X_reference must be public and must not share records"
+        y = np.arange(N_ROWS)
+        with pytest.raises(ValueError, match=message):
+            search.fit(people(), y, X_reference=public, y_reference=y[:200])
+        same = np.ones((N_ROWS, 1))
+        with pytest.raises(ValueError, match=message):
+            search.fit(same, y, X_reference=same, y_reference=y)
 
 
 def test_a_search_takes_sparse_matrices_apart():

@@ -58,18 +58,16 @@ def test_few_databases_are_enough_with_several_neighbors():
     assert terms_of("auto", shape="diagonal", n_neighbors=3).n_databases == 250
 
 
-@pytest.mark.parametrize(
-    ("n_neighbors", "least", "gamma"), [(1, 4, 0.4), (2, 4, 0.6), (3, 6, 0.6)]
-)
-def test_a_shape_takes_one_database_at_least_and_leaves_some(n_neighbors, least, gamma):
-    how = {"shape": "diagonal", "n_neighbors": n_neighbors}
-    terms = terms_of(least, gamma, **how)
-    assert terms.n_shape >= 1
-    assert terms.n_calibrating >= 1
-    for few in (least - 1, least - n_neighbors):
-        with pytest.raises(ValueError, match=rf"^n_pairs must .*\b{least}\b"):
-            terms_of(few, gamma, **how)
-    assert terms_of(2 * n_neighbors, 0.6, n_neighbors=n_neighbors).n_shape == 0
+def test_a_shape_takes_one_database_at_least_and_leaves_some():
+    for n_neighbors, least, gamma in [(1, 4, 0.4), (2, 4, 0.6), (3, 6, 0.6)]:
+        how = {"shape": "diagonal", "n_neighbors": n_neighbors}
+        terms = terms_of(least, gamma, **how)
+        assert terms.n_shape >= 1
+        assert terms.n_calibrating >= 1
+        for few in (least - 1, least - n_neighbors):
+            with pytest.raises(ValueError, match=rf"^n_pairs must .*\b{least}\b"):
+                terms_of(few, gamma, **how)
+        assert terms_of(2 * n_neighbors, 0.6, n_neighbors=n_neighbors).n_shape == 0
 
 
 @pytest.mark.parametrize("n_neighbors", [2, 3, 7, 3000])
@@ -107,13 +105,13 @@ def test_fewest_pairs_for_a_known_risk_over_the_noise_are_one_more():
     assert terms_of(10, **how).n_databases == 5
 
 
-@pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])
-def test_a_risk_that_takes_too_many_pairs_is_told(rule):
-    with pytest.raises(
-        CalibrationError, match=rf"^n_pairs='auto' takes .*'{rule}' needs"
-    ) as e:
-        terms_of("auto", 1e-9, rule=rule)
-    assert (e.value.target, e.value.best) == (1e-9, 1.0)
+def test_a_risk_that_takes_too_many_pairs_is_told():
+    for rule in ["exchangeable", "pac", "dkw"]:
+        with pytest.raises(
+            CalibrationError, match=rf"^n_pairs='auto' takes .*'{rule}' needs"
+        ) as e:
+            terms_of("auto", 1e-9, rule=rule)
+        assert (e.value.target, e.value.best) == (1e-9, 1.0)
 
 
 def test_what_does_not_go_together():

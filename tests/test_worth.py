@@ -84,18 +84,15 @@ def test_classes_and_as_many_public_people_as_there_are_by_default():
     assert (found.scores < 0).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_numbers_out_of_range_are_refused():
+    for given, message in [
         ({"n_repeats": 0}, "n_repeats must be a whole number >= 1"),
         ({"n_private": [5]}, "n_private must be a whole number >= 10"),
         ({"n_public": [50, 2]}, "n_public must be a whole number >= 10"),
         ({"n_jobs": 0}, "n_jobs must be"),
-    ],
-)
-def test_numbers_out_of_range_are_refused(given, message):
-    with pytest.raises(ValueError, match=message):
-        WorthDisplay.from_estimator(RIDGE, X, Y, **given)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            WorthDisplay.from_estimator(RIDGE, X, Y, **given)
 
 
 def test_too_few_people_are_refused():
