@@ -69,32 +69,29 @@ def rho_grid(gamma, size=20_001):
 # The numbers of the papers, and of the table of the method
 
 
-@pytest.mark.parametrize(
-    ("gamma", "dkw", "exchangeable", "pac_5", "pac_1"),
-    [
+def test_fewest_pairs_of_each_rule():
+    """The fewest pairs are the table's: they suffice, and one less does not."""
+    for gamma, dkw, exchangeable, pac_5, pac_1 in [
         (0.2, 61, 4, 14, 21),
         (0.1, 285, 9, 29, 44),
         (0.05, 1305, 19, 59, 90),
         (0.01, 41_971, 99, 299, 459),
         (0.001, 5_486_187, 999, 2995, 4603),
-    ],
-)
-def test_fewest_pairs_of_each_rule(gamma, dkw, exchangeable, pac_5, pac_1):
-    """The fewest pairs are the table's: they suffice, and one less does not."""
-    fewest = {
-        Exchangeable(): exchangeable,
-        PAC(0.05): pac_5,
-        PAC(0.01): pac_1,
-        DKW(): dkw,
-    }
-    assert required_pairs(gamma) == exchangeable
-    assert required_pairs(gamma, failure_prob=0.05) == pac_5
-    assert required_pairs(gamma, failure_prob=0.01) == pac_1
-    assert dkw_fewest_pairs(gamma).n_pairs == dkw
-    for rule, n_pairs in fewest.items():
-        assert rule.order_index(n_pairs, gamma) == n_pairs
-        with pytest.raises(CalibrationError, match=f"n_pairs >= {n_pairs}"):
-            rule.order_index(n_pairs - 1, gamma)
+    ]:
+        fewest = {
+            Exchangeable(): exchangeable,
+            PAC(0.05): pac_5,
+            PAC(0.01): pac_1,
+            DKW(): dkw,
+        }
+        assert required_pairs(gamma) == exchangeable
+        assert required_pairs(gamma, failure_prob=0.05) == pac_5
+        assert required_pairs(gamma, failure_prob=0.01) == pac_1
+        assert dkw_fewest_pairs(gamma).n_pairs == dkw
+        for rule, n_pairs in fewest.items():
+            assert rule.order_index(n_pairs, gamma) == n_pairs
+            with pytest.raises(CalibrationError, match=f"n_pairs >= {n_pairs}"):
+                rule.order_index(n_pairs - 1, gamma)
 
 
 @pytest.mark.parametrize(
@@ -198,27 +195,27 @@ def test_dkw_index_is_the_least_over_rho(n_pairs, gamma):
     assert index < least + 1 + 1e-9
 
 
-@pytest.mark.parametrize("gamma", [0.999, 0.9, 0.5, 0.3, *GAMMAS])
-def test_dkw_fewest_pairs_is_the_least_over_rho(gamma):
+def test_dkw_fewest_pairs_is_the_least_over_rho():
     """No rho of a fine grid needs fewer pairs, and Theorem 15 holds."""
-    point = dkw_fewest_pairs(gamma)
-    rho = rho_grid(gamma, 200_001)
-    least = np.min(np.log(1 / rho) / (2 * (gamma - rho) ** 2))
-    assert point.n_pairs - 1 < least
-    assert 0 < point.rho < min(gamma, 0.5)
-    assert point.n_pairs >= math.log(1 / point.rho) / (2 * (gamma - point.rho) ** 2)
-    share = 1 - gamma + theorem_15_slack(point.n_pairs, point.rho)
-    assert point.n_pairs * share <= point.order_index * (1 + 1e-12)
-    assert point.order_index <= point.n_pairs
+    for gamma in [0.999, 0.9, 0.5, 0.3, *GAMMAS]:
+        point = dkw_fewest_pairs(gamma)
+        rho = rho_grid(gamma, 200_001)
+        least = np.min(np.log(1 / rho) / (2 * (gamma - rho) ** 2))
+        assert point.n_pairs - 1 < least
+        assert 0 < point.rho < min(gamma, 0.5)
+        assert point.n_pairs >= math.log(1 / point.rho) / (2 * (gamma - point.rho) ** 2)
+        share = 1 - gamma + theorem_15_slack(point.n_pairs, point.rho)
+        assert point.n_pairs * share <= point.order_index * (1 + 1e-12)
+        assert point.order_index <= point.n_pairs
 
 
-@pytest.mark.parametrize("n_pairs", [2, 3, 10, 61, 1000, 10**6])
-def test_dkw_least_risk_is_the_least_over_rho(n_pairs):
+def test_dkw_least_risk_is_the_least_over_rho():
     """No rho of a fine grid certifies less, and the risk certifies itself."""
-    point = dkw_least_risk(n_pairs)
-    least = np.min(theorem_15_slack(n_pairs, rho_grid(1.0)))
-    assert least * (1 - 1e-6) < point.gamma <= least * (1 + 1e-13)
-    assert dkw_least_noise(n_pairs, point.gamma).order_index == n_pairs
+    for n_pairs in [2, 3, 10, 61, 1000, 10**6]:
+        point = dkw_least_risk(n_pairs)
+        least = np.min(theorem_15_slack(n_pairs, rho_grid(1.0)))
+        assert least * (1 - 1e-6) < point.gamma <= least * (1 + 1e-13)
+        assert dkw_least_noise(n_pairs, point.gamma).order_index == n_pairs
 
 
 def test_dkw_with_one_pair_certifies_nothing():
@@ -334,23 +331,23 @@ def test_tiny_risks_end(gamma):
         Exchangeable().order_index(1000, gamma)
 
 
-@pytest.mark.parametrize("rule", PROVEN, ids=repr)
-def test_refusal_says_what_would_do(rule):
+def test_refusal_says_what_would_do():
     """The error has the target, an attainable best, and survives a pickle."""
-    with pytest.raises(
-        CalibrationError, match=r"but gamma=0\.001 was requested"
-    ) as caught:
-        rule.order_index(40, 0.001)
-    error = caught.value
-    assert str(error).startswith("n_pairs=40 pairs certify no risk below 0.")
-    assert isinstance(error, ValueError)
-    assert error.target == 0.001
-    assert rule.order_index(40, error.best) == 40
-    with pytest.raises(CalibrationError):
-        rule.order_index(40, math.nextafter(error.best, 0))
-    copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is CalibrationError
-    assert (str(copy), copy.target, copy.best) == (str(error), 0.001, error.best)
+    for rule in PROVEN:
+        with pytest.raises(
+            CalibrationError, match=r"but gamma=0\.001 was requested"
+        ) as caught:
+            rule.order_index(40, 0.001)
+        error = caught.value
+        assert str(error).startswith("n_pairs=40 pairs certify no risk below 0.")
+        assert isinstance(error, ValueError)
+        assert error.target == 0.001
+        assert rule.order_index(40, error.best) == 40
+        with pytest.raises(CalibrationError):
+            rule.order_index(40, math.nextafter(error.best, 0))
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is CalibrationError
+        assert (str(copy), copy.target, copy.best) == (str(error), 0.001, error.best)
 
 
 def test_refusal_text():
@@ -426,13 +423,13 @@ def test_no_risk_is_above_one(failure_prob):
         PAC(failure_prob=0.99e-200)
 
 
-@pytest.mark.parametrize("n_pairs", [2, 3, 10, 61, 1000, 1305, 10**6, 10**9])
-def test_dkw_slack_is_rounded_up_in_exact_arithmetic(n_pairs):
+def test_dkw_slack_is_rounded_up_in_exact_arithmetic():
     """By next to nothing: of all rho, none gives less."""
-    with mpmath.workdps(50):
-        rho = mpmath.exp(mpmath.lambertw(-mpmath.mpf(1) / (4 * n_pairs), -1) / 2)
-        least = rho + mpmath.sqrt(mpmath.log(1 / rho) / (2 * n_pairs))
-        assert least <= dkw_slack(n_pairs) <= least * (1 + mpmath.mpf(2e-14))
+    for n_pairs in [2, 3, 10, 61, 1000, 1305, 10**6, 10**9]:
+        with mpmath.workdps(50):
+            rho = mpmath.exp(mpmath.lambertw(-mpmath.mpf(1) / (4 * n_pairs), -1) / 2)
+            least = rho + mpmath.sqrt(mpmath.log(1 / rho) / (2 * n_pairs))
+            assert least <= dkw_slack(n_pairs) <= least * (1 + mpmath.mpf(2e-14))
 
 
 @pytest.mark.parametrize("failure_prob", [0.05, 1e-9])

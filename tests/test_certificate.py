@@ -240,9 +240,9 @@ def test_a_level_is_not_above_the_largest_loss():
 # What it guarantees, and what voids it
 
 
-@pytest.mark.parametrize(
-    ("case", "caveats", "private", "void"),
-    [
+def test_caveats():
+    """Each defect has its caveat; secret noise, proof and reference make it private."""
+    for case, caveats, private, void in [
         ("exchangeable", (), True, False),
         ("dkw", (), True, False),
         ("pac", (), True, False),
@@ -254,18 +254,15 @@ def test_a_level_is_not_above_the_largest_loss():
         ("private classes, bound", (LEAKS[Leak.PRIVATE_CLASSES],), False, False),
         ("seeded", (LEAKS[Leak.SEEDED_NOISE],), False, True),
         ("no noise", (NO_NOISE,), False, True),
-    ],
-)
-def test_caveats(case, caveats, private, void):
-    """Each defect has its caveat; secret noise, proof and reference make it private."""
-    given_ = CASES[case]
-    assert given_.caveats == caveats
-    assert given_.private is private
-    assert given_.guarantee.startswith("There is no guarantee. ") is void
-    assert given_.void is void
-    if void:
-        assert given_.guarantee == f"There is no guarantee. {caveats[0]}"
-        assert "differentially private" not in given_.guarantee
+    ]:
+        given_ = CASES[case]
+        assert given_.caveats == caveats
+        assert given_.private is private
+        assert given_.guarantee.startswith("There is no guarantee. ") is void
+        assert given_.void is void
+        if void:
+            assert given_.guarantee == f"There is no guarantee. {caveats[0]}"
+            assert "differentially private" not in given_.guarantee
 
 
 def test_caveats_add_up():
@@ -530,9 +527,9 @@ def test_a_claim_against_its_own_evidence_is_refused():
                 FiledCertificate.from_dict(document | {"version": "0", "private": True})
 
 
-@pytest.mark.parametrize(
-    ("make", "changes"),
-    [
+def test_what_the_evidence_carries_is_claimed():
+    """At the numbers themselves, rounded as they are here."""
+    for make, changes in [
         (certificate, {"epsilon": 0.99, "delta": 0.005}),
         (certificate, {"law": "exponential"}),
         (certificate, {"law": "gaussian", "delta": 0.12694}),
@@ -553,13 +550,10 @@ def test_a_claim_against_its_own_evidence_is_refused():
         (certificate, OWN_LAW | {"epsilon": 0.1}),
         (certificate, OWN_LAW | {"worst_loss": 0.1}),
         (known, OWN_LAW | {"risk": 0.1, "curve": [(0.1, 0.2)]}),
-    ],
-)
-def test_what_the_evidence_carries_is_claimed(make, changes):
-    """At the numbers themselves, rounded as they are here."""
-    claim = filed(make(**changes))
-    assert claim.private
-    assert FiledCertificate.from_dict(claim.to_dict(curve=True)) == claim
+    ]:
+        claim = filed(make(**changes))
+        assert claim.private
+        assert FiledCertificate.from_dict(claim.to_dict(curve=True)) == claim
 
 
 def test_less_noise_than_none_is_no_advantage_that_is_checked():

@@ -164,19 +164,19 @@ def test_what_voids_or_leaks_is_told_first():
     assert other.guarantee == f"There is no guarantee. {LEAKS[Leak.SEEDED_DRAW]}"
 
 
-@pytest.mark.parametrize("leak", Leak)
-def test_a_leak_is_never_private(leak):
+def test_a_leak_is_never_private():
     """And some of them leave no guarantee at all."""
-    leaking = minted(0.5, leaks=[leak])
-    assert not leaking.private
-    assert leaking.void is leak.voids is (LEAKS[leak] in void_reasons(leaking))
-    assert leaking.caveats == (LEAKS[leak],)
-    assert {each for each in Leak if each.voids} == {
-        Leak.SEEDED_NOISE,
-        Leak.SEEDED_DRAW,
-        Leak.NOISELESS_CHOICE,
-        Leak.SPLITS_BY_VALUES,
-    }
+    for leak in Leak:
+        leaking = minted(0.5, leaks=[leak])
+        assert not leaking.private
+        assert leaking.void is leak.voids is (LEAKS[leak] in void_reasons(leaking))
+        assert leaking.caveats == (LEAKS[leak],)
+        assert {each for each in Leak if each.voids} == {
+            Leak.SEEDED_NOISE,
+            Leak.SEEDED_DRAW,
+            Leak.NOISELESS_CHOICE,
+            Leak.SPLITS_BY_VALUES,
+        }
 
 
 @pytest.mark.parametrize("kind", [Leak, Assumption, Doubt])
@@ -345,25 +345,22 @@ def test_mechanisms_say_what_they_guarantee():
         assert free.as_certificate().loss is None
 
 
-@pytest.mark.parametrize(
-    ("parameters", "law"),
-    [
+@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
+def test_certificates_are_what_composition_takes():
+    for parameters, law in [
         ({}, "laplace"),
         ({"law": "gaussian", "delta": 1e-5}, "gaussian"),
         ({"randomness": "both"}, None),
         ({"noise_random_state": 0}, "laplace"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
-def test_certificates_are_what_composition_takes(parameters, law):
-    public = np.random.default_rng(0).exponential(size=(200, 1))
-    sampler = SensitivitySampler(np.mean, random_state=0, **parameters).fit(public)
-    given_ = sampler.certificate_
-    assert as_certificate(given_) is given_ is given_.as_certificate()
-    assert (given_.loss and given_.loss.law.name) == law
-    if law is not None:
-        ratio = given_.loss.shift / given_.noise_epsilon
-        assert 1 < ratio < 1 + 1e-5
+    ]:
+        public = np.random.default_rng(0).exponential(size=(200, 1))
+        sampler = SensitivitySampler(np.mean, random_state=0, **parameters).fit(public)
+        given_ = sampler.certificate_
+        assert as_certificate(given_) is given_ is given_.as_certificate()
+        assert (given_.loss and given_.loss.law.name) == law
+        if law is not None:
+            ratio = given_.loss.shift / given_.noise_epsilon
+            assert 1 < ratio < 1 + 1e-5
 
 
 def test_a_certificate_is_weakened_and_never_improved():
@@ -410,26 +407,29 @@ def test_what_is_told_of_a_release_without_its_evidence():
     assert bare.assumptions == base.assumptions
 
 
-@pytest.mark.parametrize(
-    ("plan", "is_known"),
-    [
+def test_where_the_grid_counts_only_the_level_is_known():
+    """Of noise on a coarse grid, no law of the loss is claimed."""
+    for plan, is_known in [
         ({"epsilon": 1e-8}, True),
         ({"epsilon": 1e-8, "law": "gaussian", "delta": 1e-5}, True),
         ({"epsilon": 1e-6, "law": "gaussian", "delta": 1e-5, "k": 10_000}, False),
         ({"size": 1e-280}, True),
         ({"size": 1e-300}, False),
-    ],
-)
-def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
-    """Of noise on a coarse grid, no law of the loss is claimed."""
-    plan = {"epsilon": 1.0, "size": 1.0, "law": "laplace", "delta": 0.0, "k": 1} | plan
-    _, claim = calibrate(
-        np.full((99, plan["k"]), plan["size"]),
-        Target(plan["epsilon"], delta=plan["delta"]),
-        law=plan["law"],
-        n_records=10,
-    )
-    assert (claim.loss is not None) == is_known
+    ]:
+        plan = {
+            "epsilon": 1.0,
+            "size": 1.0,
+            "law": "laplace",
+            "delta": 0.0,
+            "k": 1,
+        } | plan
+        _, claim = calibrate(
+            np.full((99, plan["k"]), plan["size"]),
+            Target(plan["epsilon"], delta=plan["delta"]),
+            law=plan["law"],
+            n_records=10,
+        )
+        assert (claim.loss is not None) == is_known
 
 
 # What attacks found
@@ -444,21 +444,18 @@ def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
     assert "(0.5, 0.0500001)-differentially private" in tiny.guarantee
 
 
-@pytest.mark.parametrize(
-    "numbers",
-    [
+def test_what_adds_up_to_certainty_is_no_guarantee():
+    """As if one of them were 1."""
+    for numbers in [
         {"failure_prob": 1.0},
         {"risk": 0.6, "failure_prob": 0.4},
         {"risk": 0.6, "delta": 0.4, "randomness": "both"},
         {"delta": 0.5, "failure_prob": 0.5, "randomness": "explicit"},
-    ],
-)
-def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
-    """As if one of them were 1."""
-    given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
-    assert void_reasons(given_) == (CERTAIN,)
-    least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
-    assert remade(given_, **least).private
+    ]:
+        given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
+        assert void_reasons(given_) == (CERTAIN,)
+        least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
+        assert remade(given_, **least).private
 
 
 def test_the_confidence_does_not_depend_on_the_decimals_of_the_caller():

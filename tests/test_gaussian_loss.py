@@ -68,20 +68,20 @@ def shift_for(epsilon, x):
 # The law
 
 
-@pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 40.0])
-def test_loss_is_normal(shift):
+def test_loss_is_normal():
     """Mean half the squared shift, standard deviation the shift, in both tails."""
-    normal = stats.norm(shift**2 / 2, shift)
-    loss = normal.isf([1 - 1e-15, 0.99, 0.5, 0.4, 0.01, 1e-20, 1e-200])
-    np.testing.assert_allclose(
-        gaussian_loss_exceedance(loss, shift), normal.sf(loss), rtol=1e-11
-    )
-    epsilon = loss[loss >= 0]
-    np.testing.assert_allclose(
-        gaussian_risk(epsilon, shift),
-        normal.sf(epsilon) + normal.cdf(-epsilon),
-        rtol=1e-11,
-    )
+    for shift in [1e-6, 0.1, 1.0, 3.0, 40.0]:
+        normal = stats.norm(shift**2 / 2, shift)
+        loss = normal.isf([1 - 1e-15, 0.99, 0.5, 0.4, 0.01, 1e-20, 1e-200])
+        np.testing.assert_allclose(
+            gaussian_loss_exceedance(loss, shift), normal.sf(loss), rtol=1e-11
+        )
+        epsilon = loss[loss >= 0]
+        np.testing.assert_allclose(
+            gaussian_risk(epsilon, shift),
+            normal.sf(epsilon) + normal.cdf(-epsilon),
+            rtol=1e-11,
+        )
 
 
 def test_loss_of_simulated_outputs_has_the_law():
@@ -153,36 +153,36 @@ def test_laws_are_monotone(epsilon, shift, factor):
 # Delta
 
 
-@pytest.mark.parametrize("epsilon", [0, 1e-12, 1e-3, 0.1, 1, 10, 700, 1e4])
-def test_delta_has_all_its_digits(epsilon):
+def test_delta_has_all_its_digits():
     """Theorem 8 in high precision, from shifts of 1e-14 to deltas of 1e-300.
 
     What one rounding of the shift moves is allowed, not more: a delta of 1e-100
     moves by 1e-13.
     """
-    with mpmath.workdps(50):
-        for x in [-6, -2, -0.5, -0.1, 0.01, 0.3, 1, 2, 4, 8, 15, 21, 30, 36]:
-            if epsilon == 0 and x >= 0:
-                continue
-            shift = shift_for(epsilon, x)
-            exact = exact_delta(epsilon, shift)
-            digits = 4e-15 + 2e-16 * abs(x) * (abs(x) + shift)
-            error = float(abs(gaussian_delta(epsilon, shift) / exact - 1))
-            assert error <= digits
-            assert error <= 1e-13 or exact < 1e-100
+    for epsilon in [0, 1e-12, 1e-3, 0.1, 1, 10, 700, 1e4]:
+        with mpmath.workdps(50):
+            for x in [-6, -2, -0.5, -0.1, 0.01, 0.3, 1, 2, 4, 8, 15, 21, 30, 36]:
+                if epsilon == 0 and x >= 0:
+                    continue
+                shift = shift_for(epsilon, x)
+                exact = exact_delta(epsilon, shift)
+                digits = 4e-15 + 2e-16 * abs(x) * (abs(x) + shift)
+                error = float(abs(gaussian_delta(epsilon, shift) / exact - 1))
+                assert error <= digits
+                assert error <= 1e-13 or exact < 1e-100
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 10.0])
-def test_delta_has_all_its_digits_where_its_form_changes(epsilon):
+def test_delta_has_all_its_digits_where_its_form_changes():
     """Both forms agree with high precision around a shift of one half."""
-    with mpmath.workdps(50):
-        for shift in [1e-8, 0.1, 0.3, math.nextafter(0.5, 0), 0.5, 0.6]:
-            exact = exact_delta(epsilon, shift)
-            if exact < 1e-300:
-                continue
-            assert gaussian_delta(epsilon, shift) == pytest.approx(
-                float(exact), rel=1e-14 + 2e-16 * (epsilon / shift) ** 2, abs=0
-            )
+    for epsilon in [0.0, 1e-3, 1.0, 10.0]:
+        with mpmath.workdps(50):
+            for shift in [1e-8, 0.1, 0.3, math.nextafter(0.5, 0), 0.5, 0.6]:
+                exact = exact_delta(epsilon, shift)
+                if exact < 1e-300:
+                    continue
+                assert gaussian_delta(epsilon, shift) == pytest.approx(
+                    float(exact), rel=1e-14 + 2e-16 * (epsilon / shift) ** 2, abs=0
+                )
 
 
 @pytest.mark.parametrize("shift", [0.05, 0.5, 1.0, 3.0])
@@ -356,13 +356,13 @@ def test_epsilon_ends():
             assert gaussian_delta(epsilon, shift) <= delta
 
 
-@pytest.mark.parametrize("shift", [1e-200, 1e-25, 1e-18, 1e-12, 1e-6])
-def test_epsilon_of_tiny_shifts_is_tight(shift):
+def test_epsilon_of_tiny_shifts_is_tight():
     """It is of the size of the shift then, not of the bracket it is looked for in."""
-    delta = 0.01 * gaussian_delta(0.0, shift)
-    epsilon = gaussian_delta_epsilon(delta, shift)
-    assert gaussian_delta(epsilon, shift) <= delta
-    assert gaussian_delta(0.999 * epsilon, shift) > delta
+    for shift in [1e-200, 1e-25, 1e-18, 1e-12, 1e-6]:
+        delta = 0.01 * gaussian_delta(0.0, shift)
+        epsilon = gaussian_delta_epsilon(delta, shift)
+        assert gaussian_delta(epsilon, shift) <= delta
+        assert gaussian_delta(0.999 * epsilon, shift) > delta
 
 
 # What goes in, what comes out

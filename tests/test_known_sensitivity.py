@@ -74,23 +74,23 @@ def test_claim_is_what_was_asked_for(name):
     assert words in claim.guarantee
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_it_is_a_parameter_like_any_other(name):
-    model = PrivateRidge(sensitivity=KNOWN[name])
-    assert repr(clone(model)) == repr(model)
-    if isinstance(KNOWN[name], KnownSensitivity):
-        model.set_params(sensitivity__sensitivity=2.0, epsilon=0.1)
-        assert fit(model.sensitivity).sensitivity_ == 2.0
-        KNOWN[name].set_params(sensitivity=0.5)
+def test_it_is_a_parameter_like_any_other():
+    for name in KNOWN:
+        model = PrivateRidge(sensitivity=KNOWN[name])
+        assert repr(clone(model)) == repr(model)
+        if isinstance(KNOWN[name], KnownSensitivity):
+            model.set_params(sensitivity__sensitivity=2.0, epsilon=0.1)
+            assert fit(model.sensitivity).sensitivity_ == 2.0
+            KNOWN[name].set_params(sensitivity=0.5)
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_infinite_level_is_ridge_itself(name):
-    model = fit(KNOWN[name], epsilon=math.inf)
-    assert model.noise_scale_ == 0
-    assert not model.certificate_.private
-    again = fit(KNOWN[name], epsilon=math.inf)
-    np.testing.assert_array_equal(model.coef_, again.coef_)
+def test_infinite_level_is_ridge_itself():
+    for name in KNOWN:
+        model = fit(KNOWN[name], epsilon=math.inf)
+        assert model.noise_scale_ == 0
+        assert not model.certificate_.private
+        again = fit(KNOWN[name], epsilon=math.inf)
+        np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
 def test_noise_does_not_depend_on_the_records():
@@ -98,18 +98,18 @@ def test_noise_does_not_depend_on_the_records():
     assert one.certificate_ == two.certificate_
 
 
-@pytest.mark.parametrize("gamma", [0.01, 0.49, 0.8])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_number_is_short_for_laplace_noise_without_a_risk(gamma, fit_intercept):
-    models = [
-        fit(known, gamma=gamma, fit_intercept=fit_intercept)
-        for known in (0.5, KnownSensitivity(0.5))
-    ]
-    assert models[0].certificate_ == models[1].certificate_
-    n_outputs = models[0].certificate_.evidence.n_outputs
-    mechanism = LaplaceMechanism(0.5, EPSILON, n_outputs)
-    assert models[0].noise_scale_ == mechanism.noise_scale
-    assert models[0].risk_ == 0
+def test_number_is_short_for_laplace_noise_without_a_risk():
+    for gamma in [0.01, 0.49, 0.8]:
+        for fit_intercept in [True, False]:
+            models = [
+                fit(known, gamma=gamma, fit_intercept=fit_intercept)
+                for known in (0.5, KnownSensitivity(0.5))
+            ]
+            assert models[0].certificate_ == models[1].certificate_
+            n_outputs = models[0].certificate_.evidence.n_outputs
+            mechanism = LaplaceMechanism(0.5, EPSILON, n_outputs)
+            assert models[0].noise_scale_ == mechanism.noise_scale
+            assert models[0].risk_ == 0
 
 
 def test_large_risk_over_the_noise_spares_noise_for_one_output_only():

@@ -40,9 +40,8 @@ def make_terms(
     return agree(n_pairs, target, law=law, shape=shape, rule=rule)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "n_outputs", "expected"),
-    [
+def test_what_is_sampled_and_what_for():
+    for arguments, n_outputs, expected in [
         ({}, 3, ("auto", 1000, 500)),
         ({}, 1, ("isotropic", 1000, 0)),
         ({"law": "exponential"}, 3, ("isotropic", 1000, 0)),
@@ -58,27 +57,25 @@ def make_terms(
         ({"gamma": 0.01, "rule": PAC(0.01)}, 3, ("auto", 4343, 2048)),
         ({"advantage": 0.002}, 3, ("auto", 4548, 2048)),
         ({"gamma": 0.002, "randomness": "both", "law": "gaussian"}, 3, None),
-    ],
-)
-def test_what_is_sampled_and_what_for(arguments, n_outputs, expected):
-    terms = settle(make_terms(**arguments), n_outputs)
-    found = terms.shape, terms.n_pairs, terms.n_shape_pairs
-    if expected is None:  # exact risks take one pair more or less
-        expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
-    assert found == expected
-    assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
-    assert settle(terms, n_outputs) == terms
-    assert terms.order_index <= terms.n_calibrating
+    ]:
+        terms = settle(make_terms(**arguments), n_outputs)
+        found = terms.shape, terms.n_pairs, terms.n_shape_pairs
+        if expected is None:  # exact risks take one pair more or less
+            expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
+        assert found == expected
+        assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
+        assert settle(terms, n_outputs) == terms
+        assert terms.order_index <= terms.n_calibrating
 
 
-@pytest.mark.parametrize("shape", ["auto", "isotropic", "whitened"])
-@pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])
-@pytest.mark.parametrize("gamma", [0.3, 0.05, 0.004])
-def test_enough_pairs_always_certify(shape, rule, gamma):
-    terms = settle(make_terms(shape=shape, rule=rule, gamma=gamma), 9)
-    risk = terms.rule.certify_risk(terms.n_calibrating, terms.order_index)
-    assert 0.8 * gamma <= risk <= gamma
-    assert terms.n_pairs >= 1000
+def test_enough_pairs_always_certify():
+    for shape in ["auto", "isotropic", "whitened"]:
+        for rule in ["exchangeable", "pac", "dkw"]:
+            for gamma in [0.3, 0.05, 0.004]:
+                terms = settle(make_terms(shape=shape, rule=rule, gamma=gamma), 9)
+                risk = terms.rule.certify_risk(terms.n_calibrating, terms.order_index)
+                assert 0.8 * gamma <= risk <= gamma
+                assert terms.n_pairs >= 1000
 
 
 def test_too_few_pairs_are_told_how_many_it_takes():

@@ -84,18 +84,20 @@ def fitted(reference=LEARNED, epsilon=1.0, **parameters):
 # What the law is made of
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 4, 5])
-def test_one_record_moves_counts_and_products_by_their_sensitivity(n_columns):
+def test_one_record_moves_counts_and_products_by_their_sensitivity():
     """Over all neighbors: never more, and as much for the worst ones."""
-    records = [np.array(r) for r in itertools.product([-1.0, 1.0], repeat=n_columns)]
-    pairs = np.triu_indices(n_columns, 1)
-    moved, counted = [], []
-    for one, other in itertools.product(records, repeat=2):
-        products = np.outer(one, one)[pairs] - np.outer(other, other)[pairs]
-        moved.append(np.abs(products).sum())
-        counted.append(2 * np.count_nonzero(one != other))
-    assert max(moved) == sign_sensitivity(n_columns)
-    assert max(counted) == histogram_sensitivity(n_columns)
+    for n_columns in [1, 2, 3, 4, 5]:
+        records = [
+            np.array(r) for r in itertools.product([-1.0, 1.0], repeat=n_columns)
+        ]
+        pairs = np.triu_indices(n_columns, 1)
+        moved, counted = [], []
+        for one, other in itertools.product(records, repeat=2):
+            products = np.outer(one, one)[pairs] - np.outer(other, other)[pairs]
+            moved.append(np.abs(products).sum())
+            counted.append(2 * np.count_nonzero(one != other))
+        assert max(moved) == sign_sensitivity(n_columns)
+        assert max(counted) == histogram_sensitivity(n_columns)
 
 
 @given(
@@ -198,24 +200,24 @@ def test_what_is_mostly_noise_is_a_warning_and_a_proviso():
 # What a release claims
 
 
-@pytest.mark.parametrize(("learned", "released"), [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)])
-@pytest.mark.parametrize("randomness", ["implicit", "both"])
-def test_the_level_is_the_larger_one(learned, released, randomness):
+def test_the_level_is_the_larger_one():
     """Also of other levels, and of what an attacker gains."""
-    reference = LearnedReference(SCHEMA, epsilon=learned)
-    model = fitted(reference, released, randomness=randomness)
-    claim = model.certificate_
-    assert claim.epsilon == model.epsilon_ == max(learned, released)
-    assert claim.risk <= 0.05
-    assert claim.private
-    assert claim.loss is None
-    assert claim.risk_at(learned * 0.99) == 1
-    assert claim.evidence.n_records == N - N // 5
-    assert claim.advantage.mean >= np.tanh(learned / 2)
-    assert Assumption.LEARNED_REFERENCE in claim.assumptions
-    assert "learned by histograms and a copula" in claim.guarantee
-    assert model.sampler_.calibrate(epsilon=3.0).certificate_.epsilon == 3.0
-    assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
+    for learned, released in [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)]:
+        for randomness in ["implicit", "both"]:
+            reference = LearnedReference(SCHEMA, epsilon=learned)
+            model = fitted(reference, released, randomness=randomness)
+            claim = model.certificate_
+            assert claim.epsilon == model.epsilon_ == max(learned, released)
+            assert claim.risk <= 0.05
+            assert claim.private
+            assert claim.loss is None
+            assert claim.risk_at(learned * 0.99) == 1
+            assert claim.evidence.n_records == N - N // 5
+            assert claim.advantage.mean >= np.tanh(learned / 2)
+            assert Assumption.LEARNED_REFERENCE in claim.assumptions
+            assert "learned by histograms and a copula" in claim.guarantee
+            assert model.sampler_.calibrate(epsilon=3.0).certificate_.epsilon == 3.0
+            assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
 
 
 def test_learning_has_a_level():

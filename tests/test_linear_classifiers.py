@@ -123,26 +123,28 @@ def test_infinite_epsilon_is_the_answer_of_the_query(shell, way):
     assert not model.certificate_.private
 
 
-@pytest.mark.parametrize(
-    ("C", "n_classes", "fit_intercept"),
-    [(0.01, 2, True), (0.01, 3, False), (1.0, 3, True), (100.0, 2, False)],
-)
-def test_without_noise_it_is_scikit_learns_logistic_regression(
-    n_classes, fit_intercept, C
-):
-    X, y = make_data(80, n_classes)
-    fresh = 3 * make_data(200, n_classes, seed=2)[0]
-    changed = {"C": C, "fit_intercept": fit_intercept}
-    model = exact(LOGISTIC, **changed).fit(X, y)
-    twin = scikit_learn(LOGISTIC, X, y, **changed)
-    assert model.coef_.shape == twin.coef_.shape
-    assert model.intercept_.shape == (len(model.coef_),)
-    scores, known = model.decision_function(fresh), twin.decision_function(fresh)
-    assert scores.shape == known.shape
-    np.testing.assert_allclose(scores, known, rtol=0, atol=1e-12 * abs(known).max())
-    np.testing.assert_array_equal(model.predict(fresh), twin.predict(fresh))
-    chances = model.predict_proba(fresh)
-    np.testing.assert_allclose(chances, twin.predict_proba(fresh), rtol=0, atol=1e-12)
+def test_without_noise_it_is_scikit_learns_logistic_regression():
+    for C, n_classes, fit_intercept in [
+        (0.01, 2, True),
+        (0.01, 3, False),
+        (1.0, 3, True),
+        (100.0, 2, False),
+    ]:
+        X, y = make_data(80, n_classes)
+        fresh = 3 * make_data(200, n_classes, seed=2)[0]
+        changed = {"C": C, "fit_intercept": fit_intercept}
+        model = exact(LOGISTIC, **changed).fit(X, y)
+        twin = scikit_learn(LOGISTIC, X, y, **changed)
+        assert model.coef_.shape == twin.coef_.shape
+        assert model.intercept_.shape == (len(model.coef_),)
+        scores, known = model.decision_function(fresh), twin.decision_function(fresh)
+        assert scores.shape == known.shape
+        np.testing.assert_allclose(scores, known, rtol=0, atol=1e-12 * abs(known).max())
+        np.testing.assert_array_equal(model.predict(fresh), twin.predict(fresh))
+        chances = model.predict_proba(fresh)
+        np.testing.assert_allclose(
+            chances, twin.predict_proba(fresh), rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize(

@@ -101,22 +101,24 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_fitted_attributes_are_the_documented_ones(way):
-    parameters, reference = WAYS[way]
-    model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
-    assert set(vars(model)) == PARAMETERS | FITTED
-    assert model.coef_.shape == (3,)
-    assert isinstance(model.intercept_, float)
-    assert model.epsilon_ == 1.0
-    assert model.risk_ <= model.gamma_
-    assert model.confidence_ == 1 - model.risk_
-    assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
-    assert model.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
-    assert model.certificate_.private
-    assert model.certificate_.evidence.n_records == 200
-    assert model.certificate_.evidence.n_outputs == 4
-    np.testing.assert_array_equal(model.predict(X), X @ model.coef_ + model.intercept_)
+def test_fitted_attributes_are_the_documented_ones():
+    for way in WAYS:
+        parameters, reference = WAYS[way]
+        model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
+        assert set(vars(model)) == PARAMETERS | FITTED
+        assert model.coef_.shape == (3,)
+        assert isinstance(model.intercept_, float)
+        assert model.epsilon_ == 1.0
+        assert model.risk_ <= model.gamma_
+        assert model.confidence_ == 1 - model.risk_
+        assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
+        assert model.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
+        assert model.certificate_.private
+        assert model.certificate_.evidence.n_records == 200
+        assert model.certificate_.evidence.n_outputs == 4
+        np.testing.assert_array_equal(
+            model.predict(X), X @ model.coef_ + model.intercept_
+        )
 
 
 def test_sampled_sensitivity_is_that_of_the_sampler():
@@ -130,20 +132,20 @@ def test_sampled_sensitivity_is_that_of_the_sampler():
     np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_targets", [None, 1, 2])
-def test_infinite_epsilon_is_scikit_learns_ridge(fit_intercept, n_targets):
-    X, y = make_data(60, n_targets)
-    ridge = Ridge(alpha=2.0, fit_intercept=fit_intercept).fit(X, y)
-    model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept)
-    public = make_data(30, n_targets)
-    model.fit(X, y, X_reference=public[0], y_reference=public[1])
-    np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=1e-12)
-    np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-11)
-    assert model.coef_.shape == ridge.coef_.shape
-    assert np.shape(model.intercept_) == np.shape(ridge.intercept_)
-    np.testing.assert_allclose(model.predict(X), ridge.predict(X), rtol=1e-12)
-    assert not model.certificate_.private
+def test_infinite_epsilon_is_scikit_learns_ridge():
+    for fit_intercept in [True, False]:
+        for n_targets in [None, 1, 2]:
+            X, y = make_data(60, n_targets)
+            ridge = Ridge(alpha=2.0, fit_intercept=fit_intercept).fit(X, y)
+            model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept)
+            public = make_data(30, n_targets)
+            model.fit(X, y, X_reference=public[0], y_reference=public[1])
+            np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=1e-12)
+            np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-11)
+            assert model.coef_.shape == ridge.coef_.shape
+            assert np.shape(model.intercept_) == np.shape(ridge.intercept_)
+            np.testing.assert_allclose(model.predict(X), ridge.predict(X), rtol=1e-12)
+            assert not model.certificate_.private
 
 
 def test_penalty_of_each_target():
@@ -164,17 +166,17 @@ def test_noise_differs_each_time_also_with_random_state():
     assert (first != second).all()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_noise_repeats_only_with_noise_random_state_which_warns(way):
-    parameters, reference = WAYS[way]
-    model = PrivateRidge(noise_random_state=1, random_state=0, **parameters)
-    coefs = []
-    for _ in range(2):
-        with pytest.warns(PrivacyLeakWarning, match="not private"):
-            coefs.append(model.fit(X, Y, **reference).coef_)
-    np.testing.assert_array_equal(*coefs)
-    assert not model.certificate_.private
-    assert "NOT private" in model.certificate_.guarantee
+def test_noise_repeats_only_with_noise_random_state_which_warns():
+    for way in WAYS:
+        parameters, reference = WAYS[way]
+        model = PrivateRidge(noise_random_state=1, random_state=0, **parameters)
+        coefs = []
+        for _ in range(2):
+            with pytest.warns(PrivacyLeakWarning, match="not private"):
+                coefs.append(model.fit(X, Y, **reference).coef_)
+        np.testing.assert_array_equal(*coefs)
+        assert not model.certificate_.private
+        assert "NOT private" in model.certificate_.guarantee
 
 
 def exact_statistics():
@@ -190,14 +192,14 @@ def exact_statistics():
     }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_pickle_holds_no_exact_statistic_of_the_private_data(way):
-    parameters, reference = WAYS[way]
-    model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
-    numbers = numbers_in(pickle.dumps(model))
-    for name, values in exact_statistics().items():
-        assert not numbers.intersection(np.asarray(values).tolist()), name
-    assert numbers.issuperset(model.coef_.tolist())  # the search does find numbers
+def test_pickle_holds_no_exact_statistic_of_the_private_data():
+    for way in WAYS:
+        parameters, reference = WAYS[way]
+        model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
+        numbers = numbers_in(pickle.dumps(model))
+        for name, values in exact_statistics().items():
+            assert not numbers.intersection(np.asarray(values).tolist()), name
+        assert numbers.issuperset(model.coef_.tolist())  # the search does find numbers
 
 
 def test_without_reference_it_warns_and_keeps_no_sampled_difference(monkeypatch):
@@ -361,17 +363,14 @@ def test_bound_scales_with_rows_and_targets(n, alpha, x_norm, y_bound):
         assert bound == pytest.approx(unit / x_norm * y_bound)
 
 
-@pytest.mark.parametrize(
-    ("n", "alpha", "expected"),
-    [
+def test_bound_of_known_cases():
+    for n, alpha, expected in [
         (1, 2.0, 2 / 3),  # 2 B = 2 n/(n + alpha)
         (100, 100.0, min(2.5 / 100, 2 / 101 * (1 + 99 / 199), 1.0)),
         (10_000, 1.0, 2 * 0.5 * (1 + 0.5 * math.sqrt(9999))),
         (25, 1.0, min(4.5, 1 + 0.5 * math.sqrt(24), 5.0)),
-    ],
-)
-def test_bound_of_known_cases(n, alpha, expected):
-    assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
+    ]:
+        assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])

@@ -287,13 +287,17 @@ def test_a_class_may_be_so_rare_that_all_others_are_on_the_margin(n_positive):
         assert is_minimizer(signed(X, y), w, 0.1, "hinge")
 
 
-@pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_databases_of_a_single_class_have_the_minimizer_that_any_other_has(loss, label):
+def test_databases_of_a_single_class_have_the_minimizer_that_any_other_has():
     """Of 1 record x = 1 without intercept: w²/2 + C max(0, 1 - w)."""
-    query = LinearSVCQuery((0, 1), C=0.25, loss=loss, fit_intercept=False)
-    expected = {"hinge": 0.25, "squared_hinge": 1 / 3}[loss] * (1 if label else -1)
-    np.testing.assert_allclose(query(np.ones((1, 1)), np.array([label])), expected)
+    for label in [0, 1]:
+        for loss in LOSSES:
+            query = LinearSVCQuery((0, 1), C=0.25, loss=loss, fit_intercept=False)
+            expected = {"hinge": 0.25, "squared_hinge": 1 / 3}[loss] * (
+                1 if label else -1
+            )
+            np.testing.assert_allclose(
+                query(np.ones((1, 1)), np.array([label])), expected
+            )
 
 
 def test_parameters_are_checked():
@@ -319,22 +323,22 @@ def test_query_is_a_value():
     assert hash(query) == hash(pickle.loads(pickle.dumps(query)))
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
-@pytest.mark.parametrize("seed", range(4))
-def test_squared_hinges_are_minimized_as_by_exact_arithmetic(seed, C):
+def test_squared_hinges_are_minimized_as_by_exact_arithmetic():
     """Of many databases, each with its weights."""
-    rng = np.random.default_rng(seed)
-    Z = rng.normal(size=(20, 3)) * 10.0 ** rng.uniform(-2, 2)
-    weights = rng.multinomial(30, np.full(20, 0.05), size=6).astype(float)
-    y = rng.integers(2, size=20)
-    weight = C / (Z**2).sum(axis=1).max()
-    query = LinearSVCQuery((0, 1), C=weight, fit_intercept=False)
-    X = Z * np.where(y, 1, -1)[:, None]
-    answers, _ = query.answering(X, y, None)(weights, None)
-    for line, w in zip(weights, answers, strict=True):
-        exact = exact_squared(Z, line, w, weight)
-        off = [abs(Fraction(x) - e) for x, e in zip(w, exact, strict=True)]
-        assert max(off) <= 1e-10 * max(map(abs, exact))
+    for C in [1e-3, 1.0, 1e4]:
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            Z = rng.normal(size=(20, 3)) * 10.0 ** rng.uniform(-2, 2)
+            weights = rng.multinomial(30, np.full(20, 0.05), size=6).astype(float)
+            y = rng.integers(2, size=20)
+            weight = C / (Z**2).sum(axis=1).max()
+            query = LinearSVCQuery((0, 1), C=weight, fit_intercept=False)
+            X = Z * np.where(y, 1, -1)[:, None]
+            answers, _ = query.answering(X, y, None)(weights, None)
+            for line, w in zip(weights, answers, strict=True):
+                exact = exact_squared(Z, line, w, weight)
+                off = [abs(Fraction(x) - e) for x, e in zip(w, exact, strict=True)]
+                assert max(off) <= 1e-10 * max(map(abs, exact))
 
 
 def test_no_record_and_records_of_zeros_have_a_minimizer():
@@ -413,12 +417,14 @@ def test_blocks_of_databases_with_several_neighbors_are_right(
     assert_block_is_right(LinearSVCQuery((0, 1), C=0.2, loss=loss), pairs)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("case", [repeated, lattice, dependent_columns, separable])
-def test_blocks_of_degenerate_records_are_right(case, loss):
-    X, y = case(np.random.default_rng(7))
-    pairs = pairs_from(TableReference(X, y.astype(float)), 50, "replace-one", size=12)
-    assert_block_is_right(LinearSVCQuery((0, 1), C=0.1, loss=loss), pairs)
+def test_blocks_of_degenerate_records_are_right():
+    for loss in LOSSES:
+        for case in [repeated, lattice, dependent_columns, separable]:
+            X, y = case(np.random.default_rng(7))
+            pairs = pairs_from(
+                TableReference(X, y.astype(float)), 50, "replace-one", size=12
+            )
+            assert_block_is_right(LinearSVCQuery((0, 1), C=0.1, loss=loss), pairs)
 
 
 def test_a_record_beyond_the_margin_changes_nothing_but_rounding():

@@ -111,17 +111,19 @@ def test_replace_one_pairs_differ_in_one_record(name, n_records):
             assert (other_y == other_X[:, 0]).all()
 
 
-@pytest.mark.parametrize("name", REFERENCES)
-@pytest.mark.parametrize("n_records", [1, 2, 9])
-def test_add_remove_pairs_have_one_record_less(name, n_records):
+def test_add_remove_pairs_have_one_record_less():
     """The second database lacks the record at the changed position."""
-    pairs = draw(REFERENCES[name], n_records=n_records, relation="add-remove", size=40)
-    assert pairs.replacement is None
-    for i in range(40):
-        (X, _), (other_X, _) = both_of(pairs, i)
-        assert len(X) == n_records
-        assert (other_X == np.delete(X, pairs.changed[i], axis=0)).all()
-        assert (X[pairs.changed[i]] == pairs.pool.X[pairs.removed[i]]).all()
+    for name in REFERENCES:
+        for n_records in [1, 2, 9]:
+            pairs = draw(
+                REFERENCES[name], n_records=n_records, relation="add-remove", size=40
+            )
+            assert pairs.replacement is None
+            for i in range(40):
+                (X, _), (other_X, _) = both_of(pairs, i)
+                assert len(X) == n_records
+                assert (other_X == np.delete(X, pairs.changed[i], axis=0)).all()
+                assert (X[pairs.changed[i]] == pairs.pool.X[pairs.removed[i]]).all()
 
 
 def test_pairs_without_replacement_share_no_record():

@@ -54,7 +54,7 @@ from skparisk.sensitivity._terms import as_rule
 # Every plan
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_fitted_attributes_are_the_documented_ones(name):
     s = fitted(name)
@@ -70,7 +70,7 @@ def test_fitted_attributes_are_the_documented_ones(name):
     assert not s.differences_.flags.writeable
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @every_plan
 def test_certificate_says_what_was_done(name):
     s, plan = fitted(name), DEFAULT_PLAN | PLANS[name]
@@ -105,7 +105,7 @@ def test_certificate_says_what_was_done(name):
     assert c.risk_at(EPSILON / 3) >= c.risk_at(EPSILON) >= c.risk_at(EPSILON * 3)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @every_plan
 def test_releases_and_survives_pickling_json_and_cloning(name):
     s = fitted(name)
@@ -127,7 +127,7 @@ def test_releases_and_survives_pickling_json_and_cloning(name):
     assert pickle.dumps(twin.get_params()) == pickle.dumps(s.get_params())
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_same_seed_same_noise_and_no_seed_works(name):
     s = fitted(name)
@@ -161,7 +161,7 @@ def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
     )
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name):
     s = fitted(name)
@@ -187,7 +187,7 @@ SHIFTS = {
 }
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "name", [name for name, plan in PLANS.items() if plan["randomness"] == "implicit"]
 )
@@ -198,7 +198,7 @@ def test_noise_over_pairs_is_that_of_the_mechanism_for_the_sensitivity(name):
     assert s.noise_scale_ >= s.sensitivity_ / shift
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_calibrate_takes_what_is_set_now(name):
     """One fitted sampler goes through all plans; its pairs stay the same object."""
@@ -217,7 +217,7 @@ def test_calibrate_takes_what_is_set_now(name):
     assert pickle.dumps(base) == before
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_infinite_epsilon_releases_the_exact_answer(name):
     s = fitted(name).calibrate(epsilon=math.inf)
@@ -241,7 +241,7 @@ def ridge_sampler():
     return sampler.fit(PUBLIC, TARGETS)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_private_ridge_takes_every_plan(name):
     sampler = switch(ridge_sampler(), **PLANS[name])

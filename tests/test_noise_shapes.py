@@ -211,21 +211,27 @@ def sizes(shape):
     return np.linalg.norm(shape.color(np.eye(3)), axis=0)
 
 
-@learned_shape
-@pytest.mark.parametrize("weights", [None, np.diag([1.0, 0.0, 1e-4])])
-def test_output_that_never_moves_has_noise_of_the_usual_size(name, weights):
+def test_output_that_never_moves_has_noise_of_the_usual_size():
     """Nor one that only rounding moves, or by less than 2**-50 of another."""
-    rounding = np.zeros_like(DIFFERENCES)
-    rounding[:, 1] = np.abs(DIFFERENCES[:, 1])
-    constant = fit_noise_shape(name, DIFFERENCES * [1.0, 0.0, 1.0], weights=weights)
-    others = sizes(constant)[[0, 2]]
-    assert others.min() <= sizes(constant)[1] <= others.max()
-    still = fit_noise_shape(name, DIFFERENCES, rounding, weights)
-    np.testing.assert_array_equal(still.color(np.eye(3)), constant.color(np.eye(3)))
-    rounding[17, 1] *= 1 - 2.0**-50  # one pair is enough
-    moving = fit_noise_shape(name, DIFFERENCES, rounding, weights)
-    expected = fit_noise_shape(name, DIFFERENCES, weights=weights)
-    np.testing.assert_array_equal(moving.color(np.eye(3)), expected.color(np.eye(3)))
+    for name in ["diagonal", "whitened"]:
+        for weights in [None, np.diag([1.0, 0.0, 1e-4])]:
+            rounding = np.zeros_like(DIFFERENCES)
+            rounding[:, 1] = np.abs(DIFFERENCES[:, 1])
+            constant = fit_noise_shape(
+                name, DIFFERENCES * [1.0, 0.0, 1.0], weights=weights
+            )
+            others = sizes(constant)[[0, 2]]
+            assert others.min() <= sizes(constant)[1] <= others.max()
+            still = fit_noise_shape(name, DIFFERENCES, rounding, weights)
+            np.testing.assert_array_equal(
+                still.color(np.eye(3)), constant.color(np.eye(3))
+            )
+            rounding[17, 1] *= 1 - 2.0**-50  # one pair is enough
+            moving = fit_noise_shape(name, DIFFERENCES, rounding, weights)
+            expected = fit_noise_shape(name, DIFFERENCES, weights=weights)
+            np.testing.assert_array_equal(
+                moving.color(np.eye(3)), expected.color(np.eye(3))
+            )
 
 
 @learned_shape
@@ -262,15 +268,20 @@ def test_answers_far_from_zero_are_released_without_rounding_errors_of_the_shape
         assert (off <= 20 * scale + 4 * np.spacing(np.abs(rows[1:]))).all()
 
 
-@learned_shape
-@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e200, 1e308])
-def test_no_size_of_differences_overflows(name, size):
+def test_no_size_of_differences_overflows():
     """Warnings are errors here."""
-    differences = np.clip(DIFFERENCES / 100, -1, 1) * size
-    for weights in (None, np.full((3, 3), 1e300), np.eye(3) * 1e-300, np.zeros((3, 3))):
-        shape = fit_noise_shape(name, differences, weights=weights)
-        assert np.isfinite(shape.whiten(differences)).all()
-        assert np.isfinite(shape.color(np.eye(3))).all()
+    for name in ["diagonal", "whitened"]:
+        for size in [5e-324, 1e-310, 1e-200, 1e200, 1e308]:
+            differences = np.clip(DIFFERENCES / 100, -1, 1) * size
+            for weights in (
+                None,
+                np.full((3, 3), 1e300),
+                np.eye(3) * 1e-300,
+                np.zeros((3, 3)),
+            ):
+                shape = fit_noise_shape(name, differences, weights=weights)
+                assert np.isfinite(shape.whiten(differences)).all()
+                assert np.isfinite(shape.color(np.eye(3))).all()
 
 
 @learned_shape

@@ -381,13 +381,13 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
-@pytest.mark.parametrize("name", ["ridge", "logistic", "SVM", "moments"])
-def test_errors_are_the_same_for_other_private_records(name, how):
-    act = fitting(*FITS[name], broken=BROKEN[how])
-    first, other = (told(act, kind) for kind in KINDS[:2])
-    assert first["error"] is not None
-    assert other == first
+def test_errors_are_the_same_for_other_private_records():
+    for how in BROKEN:
+        for name in ["ridge", "logistic", "SVM", "moments"]:
+            act = fitting(*FITS[name], broken=BROKEN[how])
+            first, other = (told(act, kind) for kind in KINDS[:2])
+            assert first["error"] is not None
+            assert other == first
 
 
 # What follows from the scale, which depends on private pairs, as certificates say; and

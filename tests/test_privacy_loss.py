@@ -77,25 +77,27 @@ def test_laplace_loss_exceedance_is_the_integral_over_the_noise(shift):
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_laplace_loss_has_its_two_atoms(shift):
+def test_laplace_loss_has_its_two_atoms():
     """The law jumps by 1/2 at the shift and by exp(-shift)/2 at minus the shift."""
-    upper = laplace_loss_exceedance(shift * ALMOST_BELOW, shift)
-    assert upper == pytest.approx(0.5, rel=1e-10)
-    assert laplace_loss_exceedance(shift, shift) == 0
-    lower = 1 - laplace_loss_exceedance(-shift, shift)
-    assert lower == pytest.approx(math.exp(-shift) / 2, abs=2e-16)
-    assert laplace_loss_exceedance(-shift * ALMOST_ABOVE, shift) == 1
-    assert laplace_loss_exceedance([-math.inf, math.inf], shift).tolist() == [1, 0]
+    for shift in SHIFTS:
+        upper = laplace_loss_exceedance(shift * ALMOST_BELOW, shift)
+        assert upper == pytest.approx(0.5, rel=1e-10)
+        assert laplace_loss_exceedance(shift, shift) == 0
+        lower = 1 - laplace_loss_exceedance(-shift, shift)
+        assert lower == pytest.approx(math.exp(-shift) / 2, abs=2e-16)
+        assert laplace_loss_exceedance(-shift * ALMOST_ABOVE, shift) == 1
+        assert laplace_loss_exceedance([-math.inf, math.inf], shift).tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_laplace_loss_has_the_stated_density(shift):
+def test_laplace_loss_has_the_stated_density():
     """Between the atoms the law grows by the integral of exp((c - a)/2)/4."""
-    low, high = -0.7 * shift, 0.8 * shift
-    mass = mpmath.quad(lambda c: mpmath.exp((c - shift) / 2) / 4, [low, high])
-    fallen = laplace_loss_exceedance(low, shift) - laplace_loss_exceedance(high, shift)
-    assert fallen == pytest.approx(float(mass), rel=1e-9)
+    for shift in SHIFTS:
+        low, high = -0.7 * shift, 0.8 * shift
+        mass = mpmath.quad(lambda c: mpmath.exp((c - shift) / 2) / 4, [low, high])
+        fallen = laplace_loss_exceedance(low, shift) - laplace_loss_exceedance(
+            high, shift
+        )
+        assert fallen == pytest.approx(float(mass), rel=1e-9)
 
 
 def test_laplace_loss_exceedance_against_simulation():
@@ -142,11 +144,11 @@ def test_risk_above_one_half_has_the_stated_inverse():
         assert above == pytest.approx(gamma, rel=1e-10)
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_laplace_loss_mean_is_the_integral_over_the_noise(shift):
+def test_laplace_loss_mean_is_the_integral_over_the_noise():
     """The mean is what quadrature over the noise gives."""
-    expected = laplace_expectation(lambda c: c, shift)
-    assert laplace_loss_mean(shift) == pytest.approx(expected, rel=1e-10)
+    for shift in SHIFTS:
+        expected = laplace_expectation(lambda c: c, shift)
+        assert laplace_loss_mean(shift) == pytest.approx(expected, rel=1e-10)
 
 
 def test_laplace_loss_mean_keeps_its_digits():
@@ -364,22 +366,22 @@ def test_dandekar_cdf_against_simulation():
         assert np.max(np.abs(seen - dandekar_cdf(x * scale, n_outputs=5))) > allowed
 
 
-@pytest.mark.parametrize("k", [1, 2, 10, 60, 200, 1000])
-def test_dandekar_cdf_edges(k):
+def test_dandekar_cdf_edges():
     """Nothing at or below zero, exactly one far out, monotone and within [0, 1]."""
-    ends = [-math.inf, -1.0, 0.0, 1e4, math.inf]
-    assert dandekar_cdf(ends, k).tolist() == [0, 0, 0, 1, 1]
-    grid = dandekar_cdf(np.linspace(0, 2 * k + 70, 2000), k)
-    assert np.all(np.diff(grid) > -1e-15)
-    assert np.all((grid >= 0) & (grid <= 1))
+    for k in [1, 2, 10, 60, 200, 1000]:
+        ends = [-math.inf, -1.0, 0.0, 1e4, math.inf]
+        assert dandekar_cdf(ends, k).tolist() == [0, 0, 0, 1, 1]
+        grid = dandekar_cdf(np.linspace(0, 2 * k + 70, 2000), k)
+        assert np.all(np.diff(grid) > -1e-15)
+        assert np.all((grid >= 0) & (grid <= 1))
 
 
-@pytest.mark.parametrize("k", [1, 2, 10, 200])
-def test_dandekar_tail_is_nothing_where_it_is_cut(k):
+def test_dandekar_tail_is_nothing_where_it_is_cut():
     """Beyond 2k + 60 the tail is below the last digit of one."""
-    weights = [math.comb(k - 1 + j, j) / 2 ** (k - 1 + j) for j in range(k)]
-    tails = special.gammaincc(k - np.arange(k), 2 * k + 60)
-    assert 0 < np.dot(weights, tails) < 1e-18
+    for k in [1, 2, 10, 200]:
+        weights = [math.comb(k - 1 + j, j) / 2 ** (k - 1 + j) for j in range(k)]
+        tails = special.gammaincc(k - np.arange(k), 2 * k + 60)
+        assert 0 < np.dot(weights, tails) < 1e-18
 
 
 # Confidence and its inverses
@@ -427,14 +429,17 @@ def test_confidence_ends():
         assert dandekar_confidence(0.7, math.inf, k) == dandekar_cdf(0.7, k)
 
 
-@pytest.mark.parametrize(
-    ("k", "threshold"),
-    [(1, math.log(3)), (2, 1.417), (3, 1.582), (5, 1.740), (10, 1.868)],
-)
-def test_formula_is_valid_as_a_delta_below_a_threshold_only(k, threshold):
+def test_formula_is_valid_as_a_delta_below_a_threshold_only():
     """Up to the threshold 1 - confidence is a delta (k = 1: ln 3), above it not."""
-    assert largest_validity_gap(threshold - 1e-3, k) <= 1e-15
-    assert largest_validity_gap(threshold + 1e-3, k) > 0
+    for k, threshold in [
+        (1, math.log(3)),
+        (2, 1.417),
+        (3, 1.582),
+        (5, 1.740),
+        (10, 1.868),
+    ]:
+        assert largest_validity_gap(threshold - 1e-3, k) <= 1e-15
+        assert largest_validity_gap(threshold + 1e-3, k) > 0
 
 
 def test_threshold_of_one_output_is_sharp():
@@ -500,21 +505,21 @@ def test_inverses_round_trip(confidence, noise_epsilon, k):
     assert back == pytest.approx(noise_epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize("k", [1, 2, 50])
-@pytest.mark.parametrize("target", [1e-9, 0.5, 1 - 1e-9, 1 - 1e-15])
-def test_rounding_is_safe_where_the_inverse_is_badly_conditioned(k, target):
+def test_rounding_is_safe_where_the_inverse_is_badly_conditioned():
     """Extreme targets and levels, with no noise too, stay on the safe side."""
-    for noise_epsilon in (1e-12, 1.0, 30.0, 400.0, math.inf):
-        epsilon = dandekar_epsilon(target, noise_epsilon, k)
-        assert 0 < epsilon <= noise_epsilon
-        reached = dandekar_confidence(epsilon, noise_epsilon, k)
-        assert target <= reached <= target + 1e-9
-    for epsilon in (1e-12, 0.3, 0.69):
-        if dandekar_cdf(epsilon, k) < target:
-            noise_epsilon = dandekar_noise_epsilon(epsilon, target, k)
-            assert noise_epsilon >= epsilon
-            reached = dandekar_confidence(epsilon, noise_epsilon, k)
-            assert target <= reached <= target + 1e-9
+    for k in [1, 2, 50]:
+        for target in [1e-9, 0.5, 1 - 1e-9, 1 - 1e-15]:
+            for noise_epsilon in (1e-12, 1.0, 30.0, 400.0, math.inf):
+                epsilon = dandekar_epsilon(target, noise_epsilon, k)
+                assert 0 < epsilon <= noise_epsilon
+                reached = dandekar_confidence(epsilon, noise_epsilon, k)
+                assert target <= reached <= target + 1e-9
+            for epsilon in (1e-12, 0.3, 0.69):
+                if dandekar_cdf(epsilon, k) < target:
+                    noise_epsilon = dandekar_noise_epsilon(epsilon, target, k)
+                    assert noise_epsilon >= epsilon
+                    reached = dandekar_confidence(epsilon, noise_epsilon, k)
+                    assert target <= reached <= target + 1e-9
 
 
 def test_noise_epsilon_is_never_below_epsilon_by_rounding():

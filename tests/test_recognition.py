@@ -80,12 +80,15 @@ def test_a_table_that_is_changed_is_looked_at_again():
         assert model.fit(X, Y, X_reference=table).certificate_.leaks
 
 
-@guises
-def test_records_are_known_in_any_order_and_in_part(guise):
-    there, own = RecordSketch.of(GUISES[guise][0]), RecordSketch.of(X)
-    assert own.overlaps(there)
-    if guise not in ("a large bootstrap", "all of it twice"):  # nobody is single there
-        assert there.overlaps(own)
+def test_records_are_known_in_any_order_and_in_part():
+    for guise in GUISES:
+        there, own = RecordSketch.of(GUISES[guise][0]), RecordSketch.of(X)
+        assert own.overlaps(there)
+        if guise not in (
+            "a large bootstrap",
+            "all of it twice",
+        ):  # nobody is single there
+            assert there.overlaps(own)
 
 
 def test_other_records_of_the_population_are_not():
@@ -146,41 +149,37 @@ def test_records_that_were_rounded_are_known(digits):
     assert not RecordSketch.of(X).overlaps(RecordSketch.of(X.round(1)))
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 10, 100, 300])
-def test_rounded_records_of_many_columns_are_known(n_columns):
+def test_rounded_records_of_many_columns_are_known():
     """Each of which may be rounded to another number than its copy."""
-    table, others = np.random.default_rng(0).normal(size=(2, 500, n_columns))
-    own = RecordSketch.of(table)
-    digits = 7 if n_columns == 1 else 6
-    shorter = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(table)
-    for rounded in (table.astype(np.float32), shorter):
-        assert own.overlaps(RecordSketch.of(rounded[::-1]))
-    for rounded in (others, others.astype(np.float32), shorter + 0.01):
-        assert not own.overlaps(RecordSketch.of(rounded))
+    for n_columns in [1, 2, 3, 10, 100, 300]:
+        table, others = np.random.default_rng(0).normal(size=(2, 500, n_columns))
+        own = RecordSketch.of(table)
+        digits = 7 if n_columns == 1 else 6
+        shorter = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(table)
+        for rounded in (table.astype(np.float32), shorter):
+            assert own.overlaps(RecordSketch.of(rounded[::-1]))
+        for rounded in (others, others.astype(np.float32), shorter + 0.01):
+            assert not own.overlaps(RecordSketch.of(rounded))
 
 
 PLACES = np.random.default_rng(0).permutation(np.arange(2000.0))[:, None]
 
 
-@pytest.mark.parametrize(
-    "far",
-    [
+def test_records_far_from_zero_are_known():
+    """They may differ by less than rounded ones are known by."""
+    for far in [
         1e6 + PLACES / 1e3,
         101_325 + PLACES / 1e5,
         4e9 + PLACES,
         np.column_stack([1e8 + PLACES, PLACES % 2]),
         np.column_stack([4_649_000 + PLACES / 500, 431_000 - PLACES / 5000, PLACES]),
         np.array([[10**12 + int(place)] for place in PLACES.ravel()], dtype=object),
-    ],
-    ids=["meters", "pressure", "numbers", "and a code", "places", "objects"],
-)
-def test_records_far_from_zero_are_known(far):
-    """They may differ by less than rounded ones are known by."""
-    own = RecordSketch.of(far)
-    assert own.overlaps(RecordSketch.of(far[::-1]))
-    assert own.overlaps(RecordSketch.of(far[:300]))
-    moved = far + PLACES.max() + 1
-    assert not own.overlaps(RecordSketch.of(moved[::-1]))
+    ]:
+        own = RecordSketch.of(far)
+        assert own.overlaps(RecordSketch.of(far[::-1]))
+        assert own.overlaps(RecordSketch.of(far[:300]))
+        moved = far + PLACES.max() + 1
+        assert not own.overlaps(RecordSketch.of(moved[::-1]))
 
 
 def test_a_mean_of_private_records_far_from_zero_is_told():
@@ -264,25 +263,23 @@ def label(y):
     return None if y is None else {"y_reference": y}
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize(
-    "guise", ["the same", "another order", "a part", "a large bootstrap"]
-)
-def test_a_reference_of_private_records_is_told_and_keeps_nothing(name, guise):
-    model, y, _ = ESTIMATORS[name]
-    rows, targets = GUISES[guise]
-    public = {"X_reference": rows}
-    if y is not None:
-        public["y_reference"] = targets if y is Y else (targets > 0) * 1
-    with pytest.warns(PrivacyLeakWarning, match="shares records with them"):
-        model.fit(X, y, **public)
-    assert model.certificate_.reference_is_private
-    assert not model.certificate_.private
-    assert model.certificate_.evidence.curve is None
-    assert not hasattr(model.sampler_, "differences_")
-    assert model.sampler_.pairs_.sketch is None
-    document = pickle.dumps(model)
-    assert not any(row.tobytes() in document for row in X)
+def test_a_reference_of_private_records_is_told_and_keeps_nothing():
+    for name in ESTIMATORS:
+        for guise in ["the same", "another order", "a part", "a large bootstrap"]:
+            model, y, _ = ESTIMATORS[name]
+            rows, targets = GUISES[guise]
+            public = {"X_reference": rows}
+            if y is not None:
+                public["y_reference"] = targets if y is Y else (targets > 0) * 1
+            with pytest.warns(PrivacyLeakWarning, match="shares records with them"):
+                model.fit(X, y, **public)
+            assert model.certificate_.reference_is_private
+            assert not model.certificate_.private
+            assert model.certificate_.evidence.curve is None
+            assert not hasattr(model.sampler_, "differences_")
+            assert model.sampler_.pairs_.sketch is None
+            document = pickle.dumps(model)
+            assert not any(row.tobytes() in document for row in X)
 
 
 @pytest.mark.parametrize("name", ["ridge", "logistic", "svm", "density", "wrapped"])
@@ -322,24 +319,31 @@ def test_private_classes_are_not_published_as_those_of_a_reference(sensitivity):
     assert model.certificate_.private
 
 
-@pytest.mark.parametrize("selection", ["reference", "exponential"])
-@guises
-def test_searches_ask_before_they_split(selection, guise):
-    rows, targets = GUISES[guise]
-    ridge = PrivateRidge(sensitivity=FEW, epsilon=0.1)
-    search = PrivateGridSearchCV(ridge, {"alpha": [0.1, 1.0]}, selection=selection)
-    with pytest.raises(ValueError, match="X_reference must be public"):
-        search.fit(X, Y, X_reference=rows, y_reference=targets)
-    table = TableReference(rows, targets)
-    fitted = SensitivitySampler(RidgeQuery(), n_pairs=40, n_records=96).fit(
-        *make_data(9)
-    )
-    fitted = fitted.set_params(reference=table).fit(*make_data(96))
-    for sampler in (SensitivitySampler(reference=table), FrozenEstimator(fitted)):
-        search.set_params(estimator__sensitivity=sampler)
-        with pytest.raises(ValueError, match="was fitted on private records, or has"):
-            search.fit(X, Y)
-    assert not hasattr(search, "certificate_")
+def test_searches_ask_before_they_split():
+    for selection in ["reference", "exponential"]:
+        for guise in GUISES:
+            rows, targets = GUISES[guise]
+            ridge = PrivateRidge(sensitivity=FEW, epsilon=0.1)
+            search = PrivateGridSearchCV(
+                ridge, {"alpha": [0.1, 1.0]}, selection=selection
+            )
+            with pytest.raises(ValueError, match="X_reference must be public"):
+                search.fit(X, Y, X_reference=rows, y_reference=targets)
+            table = TableReference(rows, targets)
+            fitted = SensitivitySampler(RidgeQuery(), n_pairs=40, n_records=96).fit(
+                *make_data(9)
+            )
+            fitted = fitted.set_params(reference=table).fit(*make_data(96))
+            for sampler in (
+                SensitivitySampler(reference=table),
+                FrozenEstimator(fitted),
+            ):
+                search.set_params(estimator__sensitivity=sampler)
+                with pytest.raises(
+                    ValueError, match="was fitted on private records, or has"
+                ):
+                    search.fit(X, Y)
+            assert not hasattr(search, "certificate_")
 
 
 def test_transform_after_fit_keeps_no_difference_anywhere():

@@ -47,40 +47,34 @@ def test_frames_stay_as_they_are(make):
     assert not is_numbers(frame)
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
+def test_texts_become_objects():
+    for texts in [
         ["a", "b"],
         np.array(["a", "b"]),
         np.array(["a", "b"], dtype=object),
         pd.Series(["a", "b"]),
         pd.Series(["a", "b"], dtype="category"),
         pl.Series(["a", "b"]),
-    ],
-)
-def test_texts_become_objects(texts):
-    records = as_records(texts)
-    assert records.dtype == object
-    assert records.tolist() == ["a", "b"]
-    assert Schema.of(records) == Schema("texts", None, ("text",))
+    ]:
+        records = as_records(texts)
+        assert records.dtype == object
+        assert records.tolist() == ["a", "b"]
+        assert Schema.of(records) == Schema("texts", None, ("text",))
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
+def test_numbers_become_floats():
+    for X in [
         [[1, 2], [3, 4]],
         [[1, np.nan], [True, 0]],
         np.array([[1, 2], [3, 4]], dtype=np.float32),
         np.array([[True, False], [True, True]]),
         np.array([[1, None], [pd.NA, decimal.Decimal("0.5")]], dtype=object),
-    ],
-)
-def test_numbers_become_floats(X):
-    records = as_records(X)
-    assert is_numbers(records)
-    assert Schema.of(records) == Schema("array", None, ("number", "number"))
-    expected = [[np.nan if pd.isna(v) else float(v) for v in row] for row in X]
-    np.testing.assert_array_equal(records, expected)
+    ]:
+        records = as_records(X)
+        assert is_numbers(records)
+        assert Schema.of(records) == Schema("array", None, ("number", "number"))
+        expected = [[np.nan if pd.isna(v) else float(v) for v in row] for row in X]
+        np.testing.assert_array_equal(records, expected)
 
 
 def test_floats_and_sparse_matrices_are_not_copied():

@@ -175,25 +175,25 @@ def test_subsets_are_distinct_and_apart_and_uniform(length, n_rows, n_own):
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    ("n_rows", "length", "n_own"), [(6, 3, 0), (7, 2, 2), (8, 6, 2), (40, 2, 0)]
-)
-def test_all_subsets_are_equally_likely(n_rows, length, n_own, seed):
+def test_all_subsets_are_equally_likely():
     """By coins, of which some have to be mended, and by redrawing what was drawn."""
-    rows, own = subsets(n_rows, 60_000, length, rng_of(seed), n_own)
-    cells = [
-        (*taken, *chosen)
-        for taken in permutations(range(n_rows), n_own)
-        for chosen in combinations(sorted(set(range(n_rows)) - set(taken)), length)
-    ]
-    assert_equally_likely(np.hstack([own, np.sort(rows, axis=1)]), cells)
+    for seed in SEEDS:
+        for n_rows, length, n_own in [(6, 3, 0), (7, 2, 2), (8, 6, 2), (40, 2, 0)]:
+            rows, own = subsets(n_rows, 60_000, length, rng_of(seed), n_own)
+            cells = [
+                (*taken, *chosen)
+                for taken in permutations(range(n_rows), n_own)
+                for chosen in combinations(
+                    sorted(set(range(n_rows)) - set(taken)), length
+                )
+            ]
+            assert_equally_likely(np.hstack([own, np.sort(rows, axis=1)]), cells)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_a_few_rows_are_drawn_in_any_order(n):
-    rows = draw_few_distinct(6, 40_000, n, rng_of(0))
-    assert_equally_likely(rows, permutations(range(6), n))
+def test_a_few_rows_are_drawn_in_any_order():
+    for n in [1, 2, 3, 6]:
+        rows = draw_few_distinct(6, 40_000, n, rng_of(0))
+        assert_equally_likely(rows, permutations(range(6), n))
 
 
 def test_rows_of_a_table_too_large_for_short_integers():
@@ -201,9 +201,8 @@ def test_rows_of_a_table_too_large_for_short_integers():
     assert rows.max() > 2**39
 
 
-@pytest.mark.parametrize(
-    ("sampling", "n_rows", "sizes", "words"),
-    [
+def test_what_a_table_cannot_carry_is_said():
+    for sampling, n_rows, sizes, words in [
         ("leave-out", 20, {}, {}),
         ("leave-out", 19, {"n_outputs": 1}, {}),
         (
@@ -215,13 +214,11 @@ def test_rows_of_a_table_too_large_for_short_integers():
         ("leave-out", 60, {"n_records": 61}, {"repeated-rows": "rows repeat: medians"}),
         ("leave-out", 10, {}, {"few-rows": "fewer than 10 for each of 2"}),
         ("split", 38, {}, {}),
-    ],
-)
-def test_what_a_table_cannot_carry_is_said(sampling, n_rows, sizes, words):
-    usual = {"n_records": 10, "n_outputs": 2}
-    found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
-    assert found.keys() == words.keys()
-    assert all(words[code] in text for code, text in found.items())
+    ]:
+        usual = {"n_records": 10, "n_outputs": 2}
+        found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
+        assert found.keys() == words.keys()
+        assert all(words[code] in text for code, text in found.items())
 
 
 def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
@@ -312,21 +309,23 @@ def test_a_table_is_described():
         assert TableReference(TABLE, sampling=sampling).description == description
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("n_targets", [None, 1, 2])
-def test_frames_keep_their_names(frame, n_targets):
+def test_frames_keep_their_names():
     """pandas and polars frames stay frames; their names and numbers can be had."""
-    X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
-    if n_targets is None:
-        y = X["income"]
-    else:
-        y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
-    reference = TableReference(X, y)
-    assert reference.feature_names == ("age", "income")
-    assert reference.n_rows == 6
-    assert reference.pool.X is X
-    assert (reference.pool.numbers.X == TABLE).all()
-    assert reference.pool.y.shape == ((6,) if n_targets is None else (6, n_targets))
+    for frame in [pd.DataFrame, pl.DataFrame]:
+        for n_targets in [None, 1, 2]:
+            X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
+            if n_targets is None:
+                y = X["income"]
+            else:
+                y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
+            reference = TableReference(X, y)
+            assert reference.feature_names == ("age", "income")
+            assert reference.n_rows == 6
+            assert reference.pool.X is X
+            assert (reference.pool.numbers.X == TABLE).all()
+            assert reference.pool.y.shape == (
+                (6,) if n_targets is None else (6, n_targets)
+            )
 
 
 def test_names_are_kept_only_where_all_are_strings():

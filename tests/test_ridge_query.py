@@ -133,14 +133,14 @@ def test_one_record_of_far_larger_numbers_may_leave():
     assert_contract(RidgeQuery(1.0, fit_intercept=False), pairs)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("shape", ["collinear", "with a constant"])
-def test_singular_equations_have_the_shortest_solution(shape, fit_intercept, relation):
-    X, y = records_of(SHAPES[shape], 60, np.random.default_rng(1))
-    X[:, 2] = X[:, 1 if shape == "with a constant" else 0]
-    query = RidgeQuery(0.0, fit_intercept).placed(X, y, len(y))
-    assert_contract(query, table_of(X, y, 50, relation), CLOSE, shortest)
+def test_singular_equations_have_the_shortest_solution():
+    for relation in RELATIONS:
+        for fit_intercept in [True, False]:
+            for shape in ["collinear", "with a constant"]:
+                X, y = records_of(SHAPES[shape], 60, np.random.default_rng(1))
+                X[:, 2] = X[:, 1 if shape == "with a constant" else 0]
+                query = RidgeQuery(0.0, fit_intercept).placed(X, y, len(y))
+                assert_contract(query, table_of(X, y, 50, relation), CLOSE, shortest)
 
 
 @pytest.mark.parametrize("alpha", [0.0, (0.0, 1.0)])
@@ -185,17 +185,21 @@ def test_the_contract_notices_a_wrong_change(share, n_rows, relation, monkeypatc
     assert (gaps(RidgeQuery(), pairs) > [CLOSE, SAME]).tolist() == [much, True]
 
 
-@pytest.mark.parametrize("which", TARGETS, ids=str)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("alpha", [0.0, np.float64(2.0), 3, *EACH], ids=str)
-def test_the_ridge_query_is_ridge(alpha, fit_intercept, which):
+def test_the_ridge_query_is_ridge():
     """A sequence of penalties is kept as a tuple, so that queries can be compared."""
-    X, y = records_of(independent, 30, np.random.default_rng(0))
-    query, several = RidgeQuery(alpha, fit_intercept), np.ndim(alpha) > 0
-    y = y[:, THREE if several else which]
-    assert query.alpha == (tuple(alpha) if several else alpha)
-    assert {*map(type, query.alpha if several else [query.alpha])} == {float}
-    assert query(X, y) == pytest.approx(plain_ridge(query, X, y), rel=1e-12, abs=1e-14)
+    for which in TARGETS:
+        for fit_intercept in [True, False]:
+            for alpha in [0.0, np.float64(2.0), 3, *EACH]:
+                X, y = records_of(independent, 30, np.random.default_rng(0))
+                query, several = RidgeQuery(alpha, fit_intercept), np.ndim(alpha) > 0
+                y = y[:, THREE if several else which]
+                assert query.alpha == (tuple(alpha) if several else alpha)
+                assert {*map(type, query.alpha if several else [query.alpha])} == {
+                    float
+                }
+                assert query(X, y) == pytest.approx(
+                    plain_ridge(query, X, y), rel=1e-12, abs=1e-14
+                )
 
 
 @pytest.mark.parametrize("code", [0.0, 1e10])

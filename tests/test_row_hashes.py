@@ -31,17 +31,19 @@ def hashes(records, y=None):
     return sketch.ordered, *(part.tolist() for part in parts)
 
 
-@pytest.mark.parametrize("guise", GUISES)
-def test_rows_hash_alike_in_any_container(guise):
-    assert hashes(GUISES[guise](people())) == hashes(people())
+def test_rows_hash_alike_in_any_container():
+    for guise in GUISES:
+        assert hashes(GUISES[guise](people())) == hashes(people())
 
 
-@pytest.mark.parametrize("column", range(5))
-def test_other_values_hash_differently(column):
-    frame, other = people(2).astype(object), people(2).astype(object)
-    other.iloc[1, column] = {2: "Linz", 4: pd.Timestamp("1999-09-09")}.get(column, 7.5)
-    one, two = (RecordSketch.of(as_records(as_objects(f))) for f in (frame, other))
-    assert len(np.intersect1d(one.features, two.features)) == 1
+def test_other_values_hash_differently():
+    for column in range(5):
+        frame, other = people(2).astype(object), people(2).astype(object)
+        other.iloc[1, column] = {2: "Linz", 4: pd.Timestamp("1999-09-09")}.get(
+            column, 7.5
+        )
+        one, two = (RecordSketch.of(as_records(as_objects(f))) for f in (frame, other))
+        assert len(np.intersect1d(one.features, two.features)) == 1
 
 
 def test_numbers_hash_alike_in_any_container():

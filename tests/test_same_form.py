@@ -307,11 +307,14 @@ def test_texts_are_read_in_the_public_type(name):
         assert gaps == own
 
 
-@pytest.mark.parametrize("name", IN_TEXTS)
-def test_texts_that_no_file_can_hold_are_read_as_others(name):
+def test_texts_that_no_file_can_hold_are_read_as_others():
     """An error of Arrow or polars would show them."""
-    private = pd.Series(["\ud800", "a"], dtype=object)
-    assert seen(twice(IN_TEXTS[name]), twice(private))["x"].to_list()[1::2] == ["a"] * 2
+    for name in IN_TEXTS:
+        private = pd.Series(["\ud800", "a"], dtype=object)
+        assert (
+            seen(twice(IN_TEXTS[name]), twice(private))["x"].to_list()[1::2]
+            == ["a"] * 2
+        )
 
 
 def test_types_that_private_records_cannot_be_read_in_are_refused():

@@ -79,27 +79,25 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
         np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
 
 
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("by_errors", [False, True])
-def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(
-    by_errors, relation
-):
+def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding():
     """Of pairs with answers, shrunk as scikit-learn does; or by more than errors."""
-    values = np.random.default_rng(2).normal(size=(50, 3)) @ np.tri(3)
-    values[:, 1] *= 1e-9 / np.abs(values[:, 1]).max()
-    differences = np.concatenate([values, np.full((4, 3), np.inf)])
-    errors, rounding = None, np.array([0.0, 1e-9, 0.0])
-    if by_errors:
-        errors, rounding = np.array([0.0, 1e-9, 0.0]), np.zeros(3)
-    pairs = SampledPairs(differences, errors, rounding)
-    found = sampling_moments(pairs, 200, relation).matrix()
-    moving = values[:, [0, 2]]
-    scales = np.sqrt(np.mean(moving**2, axis=0))
-    shrunk, _ = ledoit_wolf(moving / scales, assume_centered=True)
-    expected = np.zeros((3, 3))
-    expected[np.ix_([0, 2], [0, 2])] = scales[:, None] * shrunk * scales * 200
-    changed = {"replace-one": 2, "add-remove": 1}[relation]
-    np.testing.assert_allclose(found, expected / changed, rtol=1e-9)
+    for relation in ["replace-one", "add-remove"]:
+        for by_errors in [False, True]:
+            values = np.random.default_rng(2).normal(size=(50, 3)) @ np.tri(3)
+            values[:, 1] *= 1e-9 / np.abs(values[:, 1]).max()
+            differences = np.concatenate([values, np.full((4, 3), np.inf)])
+            errors, rounding = None, np.array([0.0, 1e-9, 0.0])
+            if by_errors:
+                errors, rounding = np.array([0.0, 1e-9, 0.0]), np.zeros(3)
+            pairs = SampledPairs(differences, errors, rounding)
+            found = sampling_moments(pairs, 200, relation).matrix()
+            moving = values[:, [0, 2]]
+            scales = np.sqrt(np.mean(moving**2, axis=0))
+            shrunk, _ = ledoit_wolf(moving / scales, assume_centered=True)
+            expected = np.zeros((3, 3))
+            expected[np.ix_([0, 2], [0, 2])] = scales[:, None] * shrunk * scales * 200
+            changed = {"replace-one": 2, "add-remove": 1}[relation]
+            np.testing.assert_allclose(found, expected / changed, rtol=1e-9)
 
 
 def test_some_of_the_pairs():
@@ -123,18 +121,18 @@ def test_some_of_the_pairs():
 # Rules
 
 
-@pytest.mark.parametrize("rule", [PAC(0.05), PAC(0.5), DKW(), Exchangeable()])
-def test_the_order_index_is_the_least_that_certifies_the_risk(rule):
-    chosen = set()
-    for n_pairs in (1, 2, 5, 20, 400):
-        risks = [float(rule.certify_risk(n_pairs, k + 1)) for k in range(n_pairs)]
-        assert max(risks) <= 1
-        tried = {0.999, 0.5, 0.05, *(risks if rule.name == "pac" else ())} - {1.0}
-        for gamma in (g for g in tried if min(risks) <= g):
-            least = 1 + next(k for k, risk in enumerate(risks) if risk <= gamma)
-            assert rule.order_index(n_pairs, gamma) == least
-            chosen.add(least)
-    assert rule.name == "dkw" or 1 in chosen
+def test_the_order_index_is_the_least_that_certifies_the_risk():
+    for rule in [PAC(0.05), PAC(0.5), DKW(), Exchangeable()]:
+        chosen = set()
+        for n_pairs in (1, 2, 5, 20, 400):
+            risks = [float(rule.certify_risk(n_pairs, k + 1)) for k in range(n_pairs)]
+            assert max(risks) <= 1
+            tried = {0.999, 0.5, 0.05, *(risks if rule.name == "pac" else ())} - {1.0}
+            for gamma in (g for g in tried if min(risks) <= g):
+                least = 1 + next(k for k, risk in enumerate(risks) if risk <= gamma)
+                assert rule.order_index(n_pairs, gamma) == least
+                chosen.add(least)
+        assert rule.name == "dkw" or 1 in chosen
 
 
 def test_required_pairs_are_the_fewest():

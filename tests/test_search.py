@@ -26,7 +26,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from skparisk import (
     IncompatibleError,
@@ -137,23 +137,27 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("reference", [PUBLIC, {}])
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-def test_nothing_else_is_kept(selection, reference):
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    if reference:
-        reference = reference | {
-            "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-        }
-    search = private_search(known(), ALPHAS, selection).fit(frame, Y, **reference)
-    shown = {"best_score_", "cv_results_"} if selection == "reference" else set()
-    expected = PARAMETERS | FITTED | {"feature_names_in_"}
-    assert set(vars(search)) == expected | (shown if reference else set())
-    assert list(search.feature_names_in_) == ["a", "b"]
-    copied = pickle.loads(pickle.dumps(search))
-    np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
-    assert copied.certificate_ == search.certificate_
+def test_nothing_else_is_kept():
+    for selection in SELECTIONS:
+        for reference in [PUBLIC, {}]:
+            frame = pd.DataFrame(X, columns=["a", "b"])
+            if reference:
+                reference = reference | {
+                    "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
+                }
+            search = private_search(known(), ALPHAS, selection).fit(
+                frame, Y, **reference
+            )
+            shown = (
+                {"best_score_", "cv_results_"} if selection == "reference" else set()
+            )
+            expected = PARAMETERS | FITTED | {"feature_names_in_"}
+            assert set(vars(search)) == expected | (shown if reference else set())
+            assert list(search.feature_names_in_) == ["a", "b"]
+            copied = pickle.loads(pickle.dumps(search))
+            np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
+            assert copied.certificate_ == search.certificate_
 
 
 @pytest.mark.slow
@@ -243,7 +247,8 @@ def test_tags_tell_of_noise():
 @pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         private_search(
             known(noise_random_state=0),
@@ -263,7 +268,8 @@ def test_tags_tell_of_noise():
             noise_random_state=0,
         )
         for selection in (ReferenceSelection(cv=2), "exponential")
-    ]
+    ],
+    ids=lambda search: f"{type(search.estimator).__name__}-{search.selection}",
 )
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+def test_scikit_learn_checks(estimator):
+    check_estimator(estimator, on_skip=None)

@@ -116,18 +116,15 @@ def test_the_fraction_is_between_0_and_1():
             SecretSample(fraction)
 
 
-@pytest.mark.parametrize(
-    ("fraction", "n_candidates", "n_members"),
-    [
+def test_members_are_a_share_and_never_all():
+    for fraction, n_candidates, n_members in [
         (0.5, 2, 1),
         (0.5, 7, 3),
         (0.3, 10, 3),
         (math.nextafter(1, 0), 10**6, 10**6 - 1),
         (Fraction(1, 3), 9, 3),
-    ],
-)
-def test_members_are_a_share_and_never_all(fraction, n_candidates, n_members):
-    assert SecretSample(fraction).n_members(n_candidates) == n_members
+    ]:
+        assert SecretSample(fraction).n_members(n_candidates) == n_members
 
 
 def test_no_members_are_refused():
@@ -699,25 +696,23 @@ def test_evidence_has_more_candidates_than_members():
 @pytest.mark.parametrize(
     "how",
     [
-        {"calibration": "pac"},
+        {"calibration": "pac", "noise_shape": "diagonal"},
         {"randomness": "both"},
         {"law": "gaussian", "delta": 1e-5},
-        {"noise_shape": "diagonal"},
     ],
-    ids=str,
 )
 def test_every_law_shape_and_calibration_goes_with_it(how):
     half = SecretSample(0.5).draw(X)
     sampler = secret(half, query=MeanQuery(), gamma=0.2, **how)
     sampler.set_params(n_pairs=200).fit(X)
     assert sampler.release(X).shape == (3,)
-    assert sampler.certificate_.private
-    assert "odds that a record is used" in str(sampler.certificate_)
-    gain = SensitivitySampler(MeanQuery(), advantage=0.2, reference=half).fit(X)
-    assert gain.certificate_.advantage.mean <= 0.2
-    assert "odds that a record is used" not in str(gain.certificate_)
-    scores = secret(half, query=lambda X: X.sum(axis=0), law="exponential").fit(X)
-    assert scores.release(X) in range(3)
+        assert sampler.certificate_.private
+        assert "odds that a record is used" in str(sampler.certificate_)
+        gain = SensitivitySampler(MeanQuery(), advantage=0.2, reference=half).fit(X)
+        assert gain.certificate_.advantage.mean <= 0.2
+        assert "odds that a record is used" not in str(gain.certificate_)
+        scores = secret(half, query=lambda X: X.sum(axis=0), law="exponential").fit(X)
+        assert scores.release(X) in range(3)
 
 
 def test_a_sample_is_no_reference_by_itself():

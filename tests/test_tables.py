@@ -78,21 +78,24 @@ def as_pairs(reference, **parameters):
     return draw_pairs(source, n_records=5, start=0, size=3, seed=SEED, **parameters)
 
 
-@pytest.mark.parametrize("make", GUISES.values(), ids=GUISES)
-def test_databases_have_the_rows_of_any_table(make):
-    reference = TableReference(make(people()))
-    assert reference.pool.X is as_records(reference.pool.X)
-    assert reference.n_rows == N_ROWS
-    assert repr(reference).startswith(f"TableReference({N_ROWS} rows, 5 features")
-    pairs = as_pairs(reference)
-    rows = pairs.records[1]
-    first, second = both_of(pairs, 1)
-    assert type(first[0]) is type(reference.pool.X)
-    drawn = [RecordSketch.of(X).features for X, _ in (first, second)]
-    expected = RecordSketch.of(as_records(as_objects(people())[rows])).features
-    assert (drawn[0] == expected).all()
-    assert [len(np.intersect1d(*lines)) for lines in zip(*drawn, strict=True)] == [4, 4]
-    assert n_rows(sample_database(reference, 7, SEED)[0]) == 7
+def test_databases_have_the_rows_of_any_table():
+    for make in GUISES.values():
+        reference = TableReference(make(people()))
+        assert reference.pool.X is as_records(reference.pool.X)
+        assert reference.n_rows == N_ROWS
+        assert repr(reference).startswith(f"TableReference({N_ROWS} rows, 5 features")
+        pairs = as_pairs(reference)
+        rows = pairs.records[1]
+        first, second = both_of(pairs, 1)
+        assert type(first[0]) is type(reference.pool.X)
+        drawn = [RecordSketch.of(X).features for X, _ in (first, second)]
+        expected = RecordSketch.of(as_records(as_objects(people())[rows])).features
+        assert (drawn[0] == expected).all()
+        assert [len(np.intersect1d(*lines)) for lines in zip(*drawn, strict=True)] == [
+            4,
+            4,
+        ]
+        assert n_rows(sample_database(reference, 7, SEED)[0]) == 7
 
 
 def test_databases_of_a_pair_are_made_one_at_a_time():
@@ -168,24 +171,21 @@ def test_a_table_with_other_targets():
         reference.with_targets([1.0])
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
+def test_functions_make_records_of_any_kind():
+    for made in [
         lambda X: X,
         as_polars,
         as_objects,
         lambda X: X["city"].tolist(),
         lambda X: sparse.csr_array(X[["children"]].to_numpy()),
         lambda X: X[["children"]].to_numpy().tolist(),
-    ],
-)
-def test_functions_make_records_of_any_kind(made):
-    reference = as_reference(lambda n, rng: made(mixed_sample(n, rng)))
-    pairs = as_pairs(reference)
-    expected = as_records(made(people(3)))
-    assert type(pairs.pool.X) is type(expected)
-    Schema.of(expected).check_same(Schema.of(pairs.pool.X))
-    assert pairs.pool.n_rows == 3 * 6
+    ]:
+        reference = as_reference(lambda n, rng: made(mixed_sample(n, rng)))
+        pairs = as_pairs(reference)
+        expected = as_records(made(people(3)))
+        assert type(pairs.pool.X) is type(expected)
+        Schema.of(expected).check_same(Schema.of(pairs.pool.X))
+        assert pairs.pool.n_rows == 3 * 6
 
 
 def test_functions_make_labels():
@@ -196,14 +196,14 @@ def test_functions_make_labels():
 # Recognition
 
 
-@pytest.mark.parametrize("guise", GUISES)
-def test_private_records_are_recognized_in_any_container(guise):
-    frame = people()
-    shuffled = GUISES[guise](frame.sample(frac=1.0, random_state=0))
-    own = RecordSketch.of(as_records(frame))
-    assert TableReference(shuffled).sketch.overlaps(own)
-    fresh = TableReference(GUISES[guise](people(seed=1)))
-    assert not fresh.sketch.overlaps(own)
+def test_private_records_are_recognized_in_any_container():
+    for guise in GUISES:
+        frame = people()
+        shuffled = GUISES[guise](frame.sample(frac=1.0, random_state=0))
+        own = RecordSketch.of(as_records(frame))
+        assert TableReference(shuffled).sketch.overlaps(own)
+        fresh = TableReference(GUISES[guise](people(seed=1)))
+        assert not fresh.sketch.overlaps(own)
 
 
 @pytest.mark.parametrize("guise", ["polars", "categories"])
@@ -218,19 +218,19 @@ def test_a_release_of_the_reference_itself_is_told(guise):
 # Queries on any table
 
 
-@pytest.mark.parametrize("query", [median_age, share_of_graz])
-@pytest.mark.parametrize("make", [lambda frame: frame, as_polars])
-def test_a_function_of_frames_from_end_to_end(query, make):
-    sampler = sampler_of(query, epsilon=np.inf).fit(make(people()))
-    assert sampler.n_features_in_ == 5
-    assert sampler.feature_names_in_.tolist() == list(people().columns)
-    private = people(50, seed=1)
-    released = sampler.release(make(private))
-    assert released == pytest.approx([query(private)])
-    again = sampler_of(query, n_jobs=2).fit(make(people()))
-    assert (again.differences_ == sampler.differences_).all()
-    loaded = pickle.loads(pickle.dumps(sampler))
-    assert loaded.release(make(private)) == pytest.approx(released)
+def test_a_function_of_frames_from_end_to_end():
+    for query in [median_age, share_of_graz]:
+        for make in [lambda frame: frame, as_polars]:
+            sampler = sampler_of(query, epsilon=np.inf).fit(make(people()))
+            assert sampler.n_features_in_ == 5
+            assert sampler.feature_names_in_.tolist() == list(people().columns)
+            private = people(50, seed=1)
+            released = sampler.release(make(private))
+            assert released == pytest.approx([query(private)])
+            again = sampler_of(query, n_jobs=2).fit(make(people()))
+            assert (again.differences_ == sampler.differences_).all()
+            loaded = pickle.loads(pickle.dumps(sampler))
+            assert loaded.release(make(private)) == pytest.approx(released)
 
 
 def test_a_function_of_texts_and_labels():
@@ -342,19 +342,16 @@ def test_records_to_release_must_have_the_columns_of_the_fit():
 SECRET = "91234.25"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_no_private_value_is_an_error():
+    """What the public type cannot hold is missing, each by itself."""
+    for wrong in [
         {"city": [{SECRET: 1}] * 50},
         {"age": [np.inf, *[1.0] * 49]},
         {"age": [SECRET] * 50},
         {"born": pd.period_range("1912-03-04", periods=50)},
-    ],
-)
-def test_no_private_value_is_an_error(wrong):
-    """What the public type cannot hold is missing, each by itself."""
-    sampler = sampler_of().fit(people())
-    assert sampler.release(people(50, seed=1).assign(**wrong)).shape == (1,)
+    ]:
+        sampler = sampler_of().fit(people())
+        assert sampler.release(people(50, seed=1).assign(**wrong)).shape == (1,)
 
 
 def test_a_query_that_fails_on_private_records_tells_nothing():

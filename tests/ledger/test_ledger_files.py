@@ -243,9 +243,8 @@ MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
+def test_network_file_systems_are_known_by_their_mount():
+    for path, kind in [
         ("/etc/ledger", None),
         ("/home/ledger", "nfs4"),
         ("/homeless/ledger", None),
@@ -261,10 +260,8 @@ MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
         (r"\\?\UNC\server\share\ledger", "UNC path"),
         (r"\\?\C:\ledger", None),
         (r"C:\ledger", None),
-    ],
-)
-def test_network_file_systems_are_known_by_their_mount(path, kind):
-    assert _book.network_type(path, MOUNTS) == kind
+    ]:
+        assert _book.network_type(path, MOUNTS) == kind
 
 
 def test_where_the_system_tells_of_no_mounts_only_shares_of_windows_are_known():
