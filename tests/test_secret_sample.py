@@ -706,13 +706,13 @@ def test_every_law_shape_and_calibration_goes_with_it(how):
     sampler = secret(half, query=MeanQuery(), gamma=0.2, **how)
     sampler.set_params(n_pairs=200).fit(X)
     assert sampler.release(X).shape == (3,)
-        assert sampler.certificate_.private
-        assert "odds that a record is used" in str(sampler.certificate_)
-        gain = SensitivitySampler(MeanQuery(), advantage=0.2, reference=half).fit(X)
-        assert gain.certificate_.advantage.mean <= 0.2
-        assert "odds that a record is used" not in str(gain.certificate_)
-        scores = secret(half, query=lambda X: X.sum(axis=0), law="exponential").fit(X)
-        assert scores.release(X) in range(3)
+    assert sampler.certificate_.private
+    assert "odds that a record is used" in str(sampler.certificate_)
+    gain = SensitivitySampler(MeanQuery(), advantage=0.2, reference=half).fit(X)
+    assert gain.certificate_.advantage.mean <= 0.2
+    assert "odds that a record is used" not in str(gain.certificate_)
+    scores = secret(half, query=lambda X: X.sum(axis=0), law="exponential").fit(X)
+    assert scores.release(X) in range(3)
 
 
 def test_a_sample_is_no_reference_by_itself():

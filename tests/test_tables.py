@@ -7,11 +7,20 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from guises import GUISES, N_ROWS, as_objects, as_polars, people, sparse_table
+from guises import (
+    GUISES,
+    N_ROWS,
+    as_objects,
+    as_polars,
+    as_records,
+    people,
+    schema_of,
+    sketch_of,
+    sparse_table,
+)
 from query_pairs import both_of
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skparisk import (
@@ -21,8 +30,6 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._private_data import validate_private_records, validate_records
-from skparisk._training_data import reference_table
 from skparisk.core.release import answered
 from skparisk.core.sealed import take_rows
 from skparisk.exceptions import IncompatibleError
@@ -35,8 +42,6 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._records import Schema, as_records, n_rows
-from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import sample_differences
 
 SEED = np.random.SeedSequence(0)
@@ -81,21 +86,28 @@ def as_pairs(reference, **parameters):
 def test_databases_have_the_rows_of_any_table():
     for make in GUISES.values():
         reference = TableReference(make(people()))
-        assert reference.pool.X is as_records(reference.pool.X)
+        assert as_records(reference.pool.X).shape == reference.pool.X.shape
         assert reference.n_rows == N_ROWS
         assert repr(reference).startswith(f"TableReference({N_ROWS} rows, 5 features")
         pairs = as_pairs(reference)
         rows = pairs.records[1]
         first, second = both_of(pairs, 1)
         assert type(first[0]) is type(reference.pool.X)
-        drawn = [RecordSketch.of(X).features for X, _ in (first, second)]
-        expected = RecordSketch.of(as_records(as_objects(people())[rows])).features
+        drawn = [sketch_of(X).features for X, _ in (first, second)]
+        expected = sketch_of(as_objects(people())[rows]).features
         assert (drawn[0] == expected).all()
         assert [len(np.intersect1d(*lines)) for lines in zip(*drawn, strict=True)] == [
             4,
             4,
         ]
-        assert n_rows(sample_database(reference, 7, SEED)[0]) == 7
+        assert (
+            len(
+                TableReference(sample_database(reference, 7, SEED)[0]).pool.take(
+                    np.arange(7)
+                )[0]
+            )
+            == 7
+        )
 
 
 def test_databases_of_a_pair_are_made_one_at_a_time():
@@ -127,9 +139,7 @@ def test_sparse_matrices_and_texts_are_tables(X):
     (first, y), _ = both_of(as_pairs(reference), 0)
     assert type(first) is type(X)
     assert y.shape == (5,)
-    assert RecordSketch.of(take_rows(X, y.astype(int))).ordered == (
-        RecordSketch.of(first).ordered
-    )
+    assert sketch_of(take_rows(X, y.astype(int))).ordered == (sketch_of(first).ordered)
     assert pickle.loads(pickle.dumps(reference)).sketch.ordered == (
         reference.sketch.ordered
     )
@@ -140,7 +150,7 @@ def test_the_numbers_of_a_table():
     reference = TableReference(frame, ["x", "y", "x"], "split")
     numbers = reference.numbers
     assert numbers.sampling == "split"
-    assert numbers.schema == Schema("array", ("a", "b"), ("number", "number"))
+    assert (numbers.schema.names, numbers.schema.kinds) == (("a", "b"), ("number",) * 2)
     assert numbers.pool.X.tolist() == [[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]]
     assert numbers.pool.y is None
     assert numbers.numbers is numbers
@@ -184,7 +194,7 @@ def test_functions_make_records_of_any_kind():
         pairs = as_pairs(reference)
         expected = as_records(made(people(3)))
         assert type(pairs.pool.X) is type(expected)
-        Schema.of(expected).check_same(Schema.of(pairs.pool.X))
+        schema_of(expected).check_same(schema_of(pairs.pool.X))
         assert pairs.pool.n_rows == 3 * 6
 
 
@@ -200,7 +210,7 @@ def test_private_records_are_recognized_in_any_container():
     for guise in GUISES:
         frame = people()
         shuffled = GUISES[guise](frame.sample(frac=1.0, random_state=0))
-        own = RecordSketch.of(as_records(frame))
+        own = sketch_of(frame)
         assert TableReference(shuffled).sketch.overlaps(own)
         fresh = TableReference(GUISES[guise](people(seed=1)))
         assert not fresh.sketch.overlaps(own)
@@ -380,59 +390,23 @@ def test_a_query_cannot_change_private_records():
 # For estimators
 
 
-def test_private_records_are_validated():
-    model = BaseEstimator()
-    frame = people(30)
-    assert validate_private_records(model, frame, allow_nan=False) is frame
-    assert model.feature_names_in_.tolist() == list(frame.columns)
-    assert model.n_features_in_ == 5
-    with pytest.raises(ValueError, match="feature names should match"):
-        validate_private_records(model, frame[["age"]], reset=False, allow_nan=True)
-    X, y = validate_private_records(
-        BaseEstimator(), [[np.nan]], [[1, 2]], allow_nan=True, multi_output=True
-    )
-    assert (X.shape, y.tolist()) == ((1, 1), [[1, 2]])
-    labels = validate_private_records(model, frame, ["a"] * 30, allow_nan=True)[1]
-    assert labels.tolist() == ["a"] * 30
-    numbers = np.array([1, 2.5], dtype=object)
-    _, y = validate_private_records(
-        BaseEstimator(), ["a", "b"], numbers, allow_nan=True, y_numeric=True
-    )
-    assert y.dtype == np.float64
-    texts = BaseEstimator()
-    assert validate_private_records(texts, ["a"], allow_nan=False).shape == (1,)
-    assert not hasattr(texts, "n_features_in_")
-    for X in ([[np.nan]], sparse.csr_array([[np.nan]])):
-        with pytest.raises(ValueError, match="Input X contains NaN"):
-            validate_private_records(model, X, allow_nan=False)
-    with pytest.raises(ValueError, match="Input y contains NaN"):
-        validate_private_records(model, [[1.0]], [np.nan], allow_nan=True)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        validate_records(model, [[1.0]], [1.0, 2.0], allow_nan=True)
-    with pytest.raises(ValueError, match="requires y to be passed"):
-        validate_private_records(LogisticRegression(), [[1.0]], None, allow_nan=True)
-
-
 def test_a_reference_of_an_estimator_is_a_table_or_made_one():
-    table = TableReference(people(), people()["city"])
-    assert reference_table(None, None) is None
-    assert reference_table(table, None, any_table=True) is table
-    made = reference_table(people(), people()["city"], any_table=True)
-    assert made.pool.y.tolist() == table.pool.y.tolist()
-    unlabeled = reference_table([[1], [2]], None, needs_y=False)
-    assert unlabeled.numbers is unlabeled
-    floats = TableReference([[1.0], [2.0]], [1.0, 2.0])
-    assert reference_table(floats, None) is floats
-    for arguments, message in (
-        ((table, people()["city"]), "y_reference must be None if X_reference is a Tab"),
-        ((None, [1.0]), "must be given together"),
-        (([[1.0]], None), "must be given together"),
-        ((TableReference([[1], [2]]), None), "must have targets, but it has none"),
-        (([[1], [2]], ["a", "b"]), "y_reference must be numbers, but it holds labels"),
-        (([[np.nan], [2]], [1, 2]), "Input X of the reference contains NaN"),
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 2))
+    model = PrivateRidge(1.0, sensitivity=SensitivitySampler(n_pairs=40))
+    for reference, targets, message in (
+        (
+            TableReference(X, y[:, 0]),
+            y[:, 0],
+            "y_reference must be None if X_reference",
+        ),
+        (None, [1.0], "must be given together"),
+        ([[1.0]], None, "must be given together"),
+        (TableReference(X), None, "must have targets, but it has none"),
+        ([[1], [2]], ["a", "b"], "y_reference must be numbers, but it holds labels"),
+        ([[np.nan], [2]], [1, 2], "Input X of the reference contains NaN"),
     ):
         with pytest.raises(ValueError, match=message):
-            reference_table(*arguments)
+            model.fit(X, y[:, 0], X_reference=reference, y_reference=targets)
 
 
 def numbers_and_labels(seed, n_rows=N_ROWS):
@@ -581,7 +555,7 @@ def test_a_large_frame_is_not_copied():
 
 def test_a_text_that_is_no_table_is_not_shown():
     for X in ("a secret", b"a secret", 3.5):
-        with pytest.raises(ValueError, match="got scalar array instead") as error:
-            validate_private_records(BaseEstimator(), X, allow_nan=False)
+        with pytest.raises(ValueError, match="array|could not convert") as error:
+            PrivateRidge(sensitivity=1.0).fit(X, [1.0])
         assert "secret" not in str(error.value)
         assert "3.5" not in str(error.value)
