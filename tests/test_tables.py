@@ -555,7 +555,7 @@ def test_a_large_frame_is_not_copied():
 
 def test_a_text_that_is_no_table_is_not_shown():
     for X in ("a secret", b"a secret", 3.5):
-        with pytest.raises(ValueError, match="array|could not convert") as error:
+        with pytest.raises(ValueError, match=r"array|could not convert") as error:
             PrivateRidge(sensitivity=1.0).fit(X, [1.0])
         assert "secret" not in str(error.value)
         assert "3.5" not in str(error.value)
