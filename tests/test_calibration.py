@@ -363,47 +363,47 @@ def test_refusal_text():
 # Bad values
 
 
-@pytest.mark.parametrize("value", NOT_PROBABILITIES, ids=repr)
-def test_probabilities_out_of_range_are_refused(value):
+def test_probabilities_out_of_range_are_refused():
     """A gamma or failure_prob outside (0, 1) is refused by name, everywhere."""
-    message = r"^{} must be a number in \(0, 1\), got "
-    for rule in PROVEN:
-        with pytest.raises(ValueError, match=message.format("gamma")):
-            rule.order_index(100, value)
-    for function in (required_pairs, dkw_fewest_pairs):
-        with pytest.raises(ValueError, match=message.format("gamma")):
-            function(value)
-    with pytest.raises(ValueError, match=message.format("failure_prob")):
-        PAC(value)
-    with pytest.raises(ValueError, match=message.format("sample_failure_prob")):
-        dandekar_empirical_risk(100, 90, value)
-    for name in CALIBRATIONS:
+    for value in NOT_PROBABILITIES:
+        message = r"^{} must be a number in \(0, 1\), got "
+        for rule in PROVEN:
+            with pytest.raises(ValueError, match=message.format("gamma")):
+                rule.order_index(100, value)
+        for function in (required_pairs, dkw_fewest_pairs):
+            with pytest.raises(ValueError, match=message.format("gamma")):
+                function(value)
         with pytest.raises(ValueError, match=message.format("failure_prob")):
-            as_rule(name, value)
-    if value is not None:
-        with pytest.raises(ValueError, match=message.format("failure_prob")):
-            required_pairs(0.1, failure_prob=value)
+            PAC(value)
+        with pytest.raises(ValueError, match=message.format("sample_failure_prob")):
+            dandekar_empirical_risk(100, 90, value)
+        for name in CALIBRATIONS:
+            with pytest.raises(ValueError, match=message.format("failure_prob")):
+                as_rule(name, value)
+        if value is not None:
+            with pytest.raises(ValueError, match=message.format("failure_prob")):
+                required_pairs(0.1, failure_prob=value)
 
 
-@pytest.mark.parametrize("value", NOT_COUNTS, ids=repr)
-def test_counts_out_of_range_are_refused(value):
+def test_counts_out_of_range_are_refused():
     """An n_pairs or order_index below 1 or not whole is refused by name."""
-    message = "^{} must be a whole number >= 1, got "
-    for rule in PROVEN:
-        with pytest.raises(ValueError, match=message.format("n_pairs")):
-            rule.order_index(value, 0.1)
-    for certify_risk in RISKS:
-        with pytest.raises(ValueError, match=message.format("n_pairs")):
-            certify_risk(value, 1)
-        with pytest.raises(ValueError, match=message.format("order_index")):
-            certify_risk(10, value)
-    for function, other in (
-        (dkw_least_noise, (0.1,)),
-        (dkw_least_risk, ()),
-        (sample_confidence, (0.1,)),
-    ):
-        with pytest.raises(ValueError, match=message.format("n_pairs")):
-            function(value, *other)
+    for value in NOT_COUNTS:
+        message = "^{} must be a whole number >= 1, got "
+        for rule in PROVEN:
+            with pytest.raises(ValueError, match=message.format("n_pairs")):
+                rule.order_index(value, 0.1)
+        for certify_risk in RISKS:
+            with pytest.raises(ValueError, match=message.format("n_pairs")):
+                certify_risk(value, 1)
+            with pytest.raises(ValueError, match=message.format("order_index")):
+                certify_risk(10, value)
+        for function, other in (
+            (dkw_least_noise, (0.1,)),
+            (dkw_least_risk, ()),
+            (sample_confidence, (0.1,)),
+        ):
+            with pytest.raises(ValueError, match=message.format("n_pairs")):
+                function(value, *other)
 
 
 def test_ranks_are_whole_numbers_of_any_size():

@@ -58,9 +58,8 @@ def test_ten_releases_at_a_tenth_are_one():
     assert round_up(exact_sum([0.1] * 3)) == 0.3
 
 
-@pytest.mark.parametrize(
-    ("given_", "words"),
-    [
+def test_the_claim_in_words():
+    for given_, words in [
         (
             minted(0.5),
             "For any two neighboring databases: the release is "
@@ -138,14 +137,12 @@ def test_ten_releases_at_a_tenth_are_one():
             "For any two neighboring databases: the release is "
             "(1, 0.75)-differentially private.",
         ),
-    ],
-)
-def test_the_claim_in_words(given_, words):
-    assert given_.guarantee == words
-    assert str(given_).startswith(words)
-    assert words in given_._repr_html_()
-    assert given_.private
-    assert given_.confidence == 1 - given_.risk
+    ]:
+        assert given_.guarantee == words
+        assert str(given_).startswith(words)
+        assert words in given_._repr_html_()
+        assert given_.private
+        assert given_.confidence == 1 - given_.risk
 
 
 def test_what_voids_or_leaks_is_told_first():

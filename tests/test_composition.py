@@ -197,12 +197,11 @@ def test_large_levels_do_not_overflow():
             assert together.epsilon >= level
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("releases", ["0.1", {"epsilon": 0.1}, 0.1, [None], [(1, 2)]])
-def test_what_is_no_list_of_releases_is_refused(name, releases):
-    with pytest.raises(ValueError, match=r"release|delta"):
-        RULES[name](releases)
+def test_what_is_no_list_of_releases_is_refused():
+    for name in RULES:
+        for releases in ["0.1", {"epsilon": 0.1}, 0.1, [None], [(1, 2)]]:
+            with pytest.raises(ValueError, match=r"release|delta"):
+                RULES[name](releases)
 
 
 levels = st.lists(st.floats(0.001, 3.0), min_size=1, max_size=6)

@@ -149,27 +149,27 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_weights_are_what_errors_do_to_predictions(name):
+def test_weights_are_what_errors_do_to_predictions():
     """In the order of the answer: coefficients by class, and then intercepts."""
-    query, k = QUERIES[name]
-    targets = (
-        LABELS % len(getattr(query, "classes", ()))
-        if "ridge" not in name
-        else np.column_stack([Y] * k)
-        if k > 1
-        else Y
-    )
-    many = np.random.default_rng(1).normal(size=(20_000, 3)) * [1.0, 9.0, 0.1] + 2.0
-    answer = query(X, targets)
-    weights = query.output_weights(many, answer.size)
-    error = np.random.default_rng(2).normal(size=answer.size)
-    scores = many @ error[: 3 * k].reshape(k, 3).T
-    if query.fit_intercept:
-        scores += error[3 * k :]
-    cost = np.mean(np.sum(scores**2, axis=1))
-    assert error @ weights @ error == pytest.approx(cost, rel=3e-3)
-    np.testing.assert_allclose(weights, weights.T)
+    for name in QUERIES:
+        query, k = QUERIES[name]
+        targets = (
+            LABELS % len(getattr(query, "classes", ()))
+            if "ridge" not in name
+            else np.column_stack([Y] * k)
+            if k > 1
+            else Y
+        )
+        many = np.random.default_rng(1).normal(size=(20_000, 3)) * [1.0, 9.0, 0.1] + 2.0
+        answer = query(X, targets)
+        weights = query.output_weights(many, answer.size)
+        error = np.random.default_rng(2).normal(size=answer.size)
+        scores = many @ error[: 3 * k].reshape(k, 3).T
+        if query.fit_intercept:
+            scores += error[3 * k :]
+        cost = np.mean(np.sum(scores**2, axis=1))
+        assert error @ weights @ error == pytest.approx(cost, rel=3e-3)
+        np.testing.assert_allclose(weights, weights.T)
 
 
 def test_directions_in_which_no_record_differs_weigh_something():

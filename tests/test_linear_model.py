@@ -373,22 +373,26 @@ def test_bound_of_known_cases():
         assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])
-@pytest.mark.parametrize("alpha", [0.01, 0.3, 0.9, 1.0, 1.7, 2.5, 9.0, 300.0])
-def test_bound_is_put_together_from_the_largest_solution_and_gain(n, alpha):
+def test_bound_is_put_together_from_the_largest_solution_and_gain():
     """Each is a maximum over one eigenvalue or length, which is looked for here."""
-    share = np.linspace(0, 1, 200_001)
+    for n in [1, 2, 3, 10, 1000]:
+        for alpha in [0.01, 0.3, 0.9, 1.0, 1.7, 2.5, 9.0, 300.0]:
+            share = np.linspace(0, 1, 200_001)
 
-    def solution(m):  # of m records: sqrt(m s) / (s + alpha) at an eigenvalue s <= m
-        return (m * np.sqrt(share) / (m * share + alpha)).max()
+            def solution(
+                m,
+            ):  # of m records: sqrt(m s) / (s + alpha) at an eigenvalue s <= m
+                return (m * np.sqrt(share) / (m * share + alpha)).max()
 
-    gain = (share / (alpha + share**2)).max()  # of one record of length up to 1
-    size, smaller = solution(n), solution(n - 1)
-    replaced = min((2 + size) / alpha, 2 * gain * (1 + smaller), 2 * size)
-    removed = min(gain * (1 + smaller), size + smaller)
-    assert ridge_sensitivity_bound(n, alpha) == pytest.approx(replaced, rel=1e-6)
-    without = ridge_sensitivity_bound(n, alpha, relation="add-remove")
-    assert without == pytest.approx(removed, rel=1e-6)
+            gain = (share / (alpha + share**2)).max()  # of one record of length up to 1
+            size, smaller = solution(n), solution(n - 1)
+            replaced = min((2 + size) / alpha, 2 * gain * (1 + smaller), 2 * size)
+            removed = min(gain * (1 + smaller), size + smaller)
+            assert ridge_sensitivity_bound(n, alpha) == pytest.approx(
+                replaced, rel=1e-6
+            )
+            without = ridge_sensitivity_bound(n, alpha, relation="add-remove")
+            assert without == pytest.approx(removed, rel=1e-6)
 
 
 def test_limits_of_the_bound_are_refused_by_name():
@@ -560,10 +564,8 @@ def test_shows_as_html():
     assert "PrivateRidge" in PrivateRidge()._repr_html_()
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("parameters", "fit_parameters", "error", "message"),
-    [
+def test_bad_configurations_are_refused():
+    for parameters, fit_parameters, error, message in [
         ({"epsilon": 0.0}, {}, ValueError, r"epsilon must be a number in \(0, inf\]"),
         ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
         ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
@@ -680,11 +682,9 @@ def test_shows_as_html():
             ValueError,
             "takes targets, but the reference has none",
         ),
-    ],
-)
-def test_bad_configurations_are_refused(parameters, fit_parameters, error, message):
-    with pytest.raises(error, match=message):
-        PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
+    ]:
+        with pytest.raises(error, match=message):
+            PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
 
 
 def test_fit_that_fails_leaves_no_release_of_another_fit():

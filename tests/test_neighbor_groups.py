@@ -59,34 +59,34 @@ def references():
         yield TableReference(X[:n_rows], sampling=sampling)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("reference", list(references()), ids=repr)
-def test_neighbors_of_a_database_differ_from_it_in_another_record_each(
-    reference, relation
-):
-    pairs = groups_from(reference, relation=relation)
-    assert (len(pairs), pairs.n_databases, pairs.n_neighbors) == (15, 3, R)
-    assert pairs.database.tolist() == [0] * 5 + [1] * 5 + [2] * 5
-    for d in range(3):
-        changed = pairs.changed[d * R : (d + 1) * R]
-        assert len(set(changed.tolist())) == R
-        np.testing.assert_array_equal(
-            pairs.records[d, changed], pairs.removed[d * R : (d + 1) * R]
-        )
-    np.testing.assert_array_equal(
-        np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
-    )
-    counts = counts_of(pairs)
-    assert (counts.sum(axis=1) == N).all()
-    for i in range(15):
-        (X, _), (other, _) = both_of(pairs, i)
-        np.testing.assert_array_equal(X, pairs.first(i)[0])
-        np.testing.assert_array_equal(X, pairs.first(i // R * R)[0])
-        if relation == "add-remove":
-            np.testing.assert_array_equal(np.delete(X, pairs.changed[i], 0), other)
-        else:
-            moved = np.flatnonzero((other != X).any(axis=1))
-            assert set(moved.tolist()) <= {pairs.changed[i]}
+def test_neighbors_of_a_database_differ_from_it_in_another_record_each():
+    for relation in RELATIONS:
+        for reference in list(references()):
+            pairs = groups_from(reference, relation=relation)
+            assert (len(pairs), pairs.n_databases, pairs.n_neighbors) == (15, 3, R)
+            assert pairs.database.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+            for d in range(3):
+                changed = pairs.changed[d * R : (d + 1) * R]
+                assert len(set(changed.tolist())) == R
+                np.testing.assert_array_equal(
+                    pairs.records[d, changed], pairs.removed[d * R : (d + 1) * R]
+                )
+            np.testing.assert_array_equal(
+                np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
+            )
+            counts = counts_of(pairs)
+            assert (counts.sum(axis=1) == N).all()
+            for i in range(15):
+                (X, _), (other, _) = both_of(pairs, i)
+                np.testing.assert_array_equal(X, pairs.first(i)[0])
+                np.testing.assert_array_equal(X, pairs.first(i // R * R)[0])
+                if relation == "add-remove":
+                    np.testing.assert_array_equal(
+                        np.delete(X, pairs.changed[i], 0), other
+                    )
+                else:
+                    moved = np.flatnonzero((other != X).any(axis=1))
+                    assert set(moved.tolist()) <= {pairs.changed[i]}
 
 
 @pytest.mark.parametrize("n_records", [R, R + 1, 2 * R - 1])

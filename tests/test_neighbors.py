@@ -86,29 +86,31 @@ def draw(
     )
 
 
-@pytest.mark.parametrize("name", REFERENCES)
-@pytest.mark.parametrize("n_records", [1, 2, 9])
-def test_replace_one_pairs_differ_in_one_record(name, n_records):
+def test_replace_one_pairs_differ_in_one_record():
     """Only the record at the changed position is another one."""
-    pairs = draw(REFERENCES[name], n_records=n_records, relation="replace-one", size=40)
-    assert len(pairs) == 40
-    assert pairs.n_records == n_records
-    for i in range(40):
-        (X, y), (other_X, other_y) = both_of(pairs, i)
-        position = pairs.changed[i]
-        assert X.shape == other_X.shape == (n_records, 2)
-        same = np.all(other_X == X, axis=1)
-        assert np.delete(same, position).all()
-        assert (X[position] == pairs.pool.X[pairs.removed[i]]).all()
-        assert (other_X[position] == pairs.pool.X[pairs.replacement[i]]).all()
-        # With replacement, a record may be replaced by itself.
-        assert same[position] == (pairs.removed[i] == pairs.replacement[i])
-        if name == "schema":
-            assert y is None
-            assert other_y is None
-        else:
-            assert (y == X[:, 0]).all()
-            assert (other_y == other_X[:, 0]).all()
+    for name in REFERENCES:
+        for n_records in [1, 2, 9]:
+            pairs = draw(
+                REFERENCES[name], n_records=n_records, relation="replace-one", size=40
+            )
+            assert len(pairs) == 40
+            assert pairs.n_records == n_records
+            for i in range(40):
+                (X, y), (other_X, other_y) = both_of(pairs, i)
+                position = pairs.changed[i]
+                assert X.shape == other_X.shape == (n_records, 2)
+                same = np.all(other_X == X, axis=1)
+                assert np.delete(same, position).all()
+                assert (X[position] == pairs.pool.X[pairs.removed[i]]).all()
+                assert (other_X[position] == pairs.pool.X[pairs.replacement[i]]).all()
+                # With replacement, a record may be replaced by itself.
+                assert same[position] == (pairs.removed[i] == pairs.replacement[i])
+                if name == "schema":
+                    assert y is None
+                    assert other_y is None
+                else:
+                    assert (y == X[:, 0]).all()
+                    assert (other_y == other_X[:, 0]).all()
 
 
 def test_add_remove_pairs_have_one_record_less():

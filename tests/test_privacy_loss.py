@@ -64,17 +64,16 @@ def largest_validity_gap(noise_epsilon, k):
 # The exact law of the Laplace loss
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_laplace_loss_exceedance_is_the_integral_over_the_noise(shift):
+def test_laplace_loss_exceedance_is_the_integral_over_the_noise():
     """Between the atoms the law is what quadrature over the noise gives."""
-    for loss in shift * np.array([-0.99, -0.5, 0.0, 0.3, 0.99]):
-        kink = (shift - loss) / 2  # where the loss falls through this value
-        expected = laplace_expectation(
-            lambda c, loss=loss: 1 if c > loss else 0, shift, [kink]
-        )
-        found = laplace_loss_exceedance(loss, shift)
-        assert found == pytest.approx(expected, rel=1e-12)
+    for shift in SHIFTS:
+        for loss in shift * np.array([-0.99, -0.5, 0.0, 0.3, 0.99]):
+            kink = (shift - loss) / 2  # where the loss falls through this value
+            expected = laplace_expectation(
+                lambda c, loss=loss: 1 if c > loss else 0, shift, [kink]
+            )
+            found = laplace_loss_exceedance(loss, shift)
+            assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_laplace_loss_has_its_two_atoms():
@@ -167,19 +166,18 @@ def test_true_mean_against_theorem_3():
     )
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("noise_epsilon", SHIFTS)
-def test_laplace_delta_is_the_hockey_stick_of_the_loss(noise_epsilon):
+def test_laplace_delta_is_the_hockey_stick_of_the_loss():
     """Delta is E[max(0, 1 - exp(epsilon - loss))], by quadrature."""
-    for epsilon in noise_epsilon * np.array([0.0, 0.3, 0.9]):
-        kink = (noise_epsilon - epsilon) / 2
-        expected = laplace_expectation(
-            lambda c, epsilon=epsilon: max(0, 1 - mpmath.exp(epsilon - c)),
-            noise_epsilon,
-            [kink],
-        )
-        delta = laplace_delta(epsilon, noise_epsilon)
-        assert delta == pytest.approx(expected, rel=1e-9)
+    for noise_epsilon in SHIFTS:
+        for epsilon in noise_epsilon * np.array([0.0, 0.3, 0.9]):
+            kink = (noise_epsilon - epsilon) / 2
+            expected = laplace_expectation(
+                lambda c, epsilon=epsilon: max(0, 1 - mpmath.exp(epsilon - c)),
+                noise_epsilon,
+                [kink],
+            )
+            delta = laplace_delta(epsilon, noise_epsilon)
+            assert delta == pytest.approx(expected, rel=1e-9)
 
 
 def test_laplace_delta_ends():
