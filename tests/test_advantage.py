@@ -159,7 +159,7 @@ def test_the_grid_is_paid_for():
                     assert exact == pytest.approx(closed, abs=1e-12)
                     assert exact > law.advantage([distance / scale], **FINE)[0]
                     assert bound - exact < 9 / scale + 0.04 / scale**3
-                # The best tests, by the likelihood ratio, randomized between its values.
+                # The best tests, by likelihood ratio, randomized between its values.
                 order = np.argsort(
                     -np.divide(q, p, out=np.full_like(p, np.inf), where=p > 0)
                 )

@@ -46,11 +46,10 @@ def wrapped(estimator, **parameters):
     return PrivateEstimator(estimator, **parameters)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
-        PrivateRidge(noise_random_state=0),
         PrivateRidge(epsilon=np.inf),
         PrivateRidge(sensitivity="bound", x_norm=1, y_bounds=(-1, 1)).set_params(
             noise_random_state=0
@@ -65,6 +64,10 @@ def wrapped(estimator, **parameters):
 )
 def test_seeded(estimator):
     check_estimator(estimator, on_skip=None)
+
+
+def test_seeded_ridge():
+    check_estimator(PrivateRidge(noise_random_state=0), on_skip=None)
 
 
 # They compare two fits, or two calls, whose noise differs.

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from rows import risk_for_rows
 
 from skparisk import PrivateRidge, SecretSample, SensitivitySampler
-from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, Terms
 from skparisk.core.claim import Doubt
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError, ReferenceWarning
 from skparisk.neighbors import n_own
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
 from skparisk.sensitivity import calibrate
-from skparisk.sensitivity._terms import agree
 
 RNG = np.random.default_rng(5)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -29,10 +29,15 @@ RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 
 
-def make_terms(n_pairs, gamma=0.05, *, rule="exchangeable", target=None, **how):
+LAPLACE = Laplace()
+
+
+def make_terms(
+    n_pairs, gamma=0.05, *, rule=None, target=None, law=LAPLACE, n_neighbors=1, **how
+):
     target = Target(1.0, gamma) if target is None else target
-    usual = {"law": "laplace", "shape": "isotropic"}
-    return agree(n_pairs, target, rule=rule, **(usual | how))
+    rule = Exchangeable(n_neighbors) if rule is None else rule
+    return Terms(target, law, "isotropic", rule, n_pairs // n_neighbors, **how)
 
 
 def make_sampler(**parameters):
@@ -100,7 +105,7 @@ def test_the_risk_for_one_pair_of_rows_is_that_of_one_more():
 def test_a_known_risk_over_the_noise_is_not_made_one_that_no_pairs_control():
     """As 1/4 is by 3 pairs, which is what two pairs of rows leave of 1/2."""
     both = Target(1.0, 0.5, randomness="both")
-    terms = make_terms(3, target=both, law="gaussian").for_rows(2)
+    terms = make_terms(3, target=both, law=Gaussian()).for_rows(2)
     assert terms.risk == 1 / 3
     pairs = SampledPairs(np.ones((3, 1)), None, np.zeros(1), n_independent=2)
     noise, claim = calibrate(pairs, both, law="gaussian", n_records=10)
@@ -125,6 +130,7 @@ def test_pairs_that_are_just_enough_stay_as_they_are():
 def test_fewer_rows_never_ask_for_less(rule, n_pairs, gamma, rows):
     try:
         terms = make_terms(n_pairs, gamma, rule=rule)
+        assert terms.order_index
     except CalibrationError:
         return
     few, more = (terms.for_rows(n) for n in rows)
@@ -147,7 +153,7 @@ def test_pairs_of_one_database_count_each(n_independent):
 
 def test_pairs_for_the_shape_do_not_count():
     """Of 1000 pairs half calibrate, for which 500 rows of their own are enough."""
-    terms = make_terms(1000, shape="whitened")
+    terms = make_terms(1000, n_shape=500)
     assert terms.n_calibrating == 500
     assert terms.for_rows(500) is terms
     assert terms.for_rows(499).risk == risk_for_rows(0.05, 499, 500, n_own=1)

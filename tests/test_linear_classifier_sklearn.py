@@ -302,7 +302,7 @@ CHEAP = {"sensitivity": SensitivitySampler(n_pairs=7), "gamma": 0.3}
 UNIT = {"sensitivity": "bound", "x_norm": 1.0}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @leaks
 @skips
 @pytest.mark.parametrize(

@@ -373,7 +373,7 @@ def test_blocks_are_independent(seed):
     """The same place in two blocks holds each pair of rows equally often."""
     table = TableReference(np.arange(3.0)[:, None])
     source = table.bind(1, n_shared=1, n_own=2, seed=None)
-    children = np.random.SeedSequence(seed).spawn(6000)
+    children = np.random.SeedSequence(seed).spawn(4000)
     drawn = [
         draw_pairs(source, n_records=2, start=0, size=1, seed=child)
         for child in children

@@ -13,7 +13,6 @@ import pytest
 from certificates import filed
 from laws import FALSE_ALARM, assert_law, rejects_law
 from noise_plans import (
-    DELTA,
     NOISE_SHAPES,
     PRIVATE,
     PRIVATE_TARGETS,
@@ -65,12 +64,7 @@ def test_noise_and_pairs_together_need_less_for_many_outputs():
 
 
 def test_whitened_noise_is_less_where_outputs_move_together():
-    for plan in [
-        {},
-        {"law": "gaussian", "delta": DELTA},
-        {"randomness": "both"},
-        {"randomness": "both", "law": "gaussian"},
-    ]:
+    for plan in [{}, {"randomness": "both", "law": "gaussian"}]:
         sizes = [size_of_noise(noise_shape=shape, **plan) for shape in NOISE_SHAPES]
         assert sizes[2] < 0.8 * sizes[0]
         assert sizes[2] < sizes[1]
@@ -132,11 +126,11 @@ def test_search_over_plans():
     )
     grid = {
         "sensitivity__randomness": ["implicit", "both"],
-        "sensitivity__noise_shape": list(NOISE_SHAPES),
+        "sensitivity__noise_shape": ["isotropic", "whitened"],
     }
     search = GridSearchCV(model, grid, cv=2)
     search.fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
-    assert len(search.cv_results_["params"]) == 6
+    assert len(search.cv_results_["params"]) == 4
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     best = search.best_estimator_
     assert best.certificate_.leaks == {Leak.CHOSEN}

@@ -20,6 +20,7 @@ from skparisk.core import rounding as grid
 from skparisk.core.calibrate import (
     Exchangeable,
     Target,
+    Terms,
     drawn_levels,
     drawn_scales,
 )
@@ -37,7 +38,6 @@ from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import dandekar_noise_epsilon
 from skparisk.sensitivity import calibrate, calibrate_known
-from skparisk.sensitivity._terms import agree, as_rule
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))
@@ -124,7 +124,7 @@ def test_several_neighbors_allow_their_share_above():
         ]
         assert claims[0] <= gamma * (1 + 1e-12) < claims[1]
         assert rule.certify_risk(m, index) == pytest.approx(claims[0], rel=1e-12)
-    assert Exchangeable(1) == Exchangeable() == as_rule("exchangeable", 0.05)
+    assert Exchangeable(1) == Exchangeable()
 
 
 def test_neighbors_are_those_of_the_pairs():
@@ -418,11 +418,11 @@ def test_risk_control_needs_more_than_the_fewest_pairs():
             find_by_risks(np.ones(n_pairs), 1, 1.0, gamma)
         assert error.value.best == 1 / (n_pairs + 1)
         needed = int(str(error.value).split(">= ")[1].rstrip("."))
-        how = {"law": "gaussian", "shape": "isotropic", "rule": "exchangeable"}
         target = Target(1.0, gamma, randomness="both")
-        assert agree(needed, target, **how).n_pairs == needed
+        asked = target, Gaussian(), "isotropic", Exchangeable()
+        assert Terms(*asked, needed).order_index
         with pytest.raises(CalibrationError):
-            agree(needed - 1, target, **how)
+            assert Terms(*asked, needed - 1).order_index
 
 
 @pytest.mark.parametrize("n_moving", [0, 1])

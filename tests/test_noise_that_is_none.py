@@ -244,16 +244,16 @@ def test_what_describes_a_table_is_refused_for_its_extremes():
 
 def test_counts_of_a_fine_histogram_are_released():
     """Each moves in few pairs too, but has noise of the size of a person."""
-    for shape in ["auto", "isotropic", "diagonal", "whitened"]:
-        for falling in [1.0, 0.8, 0.6]:
-            weights = falling ** np.arange(60.0)
-            cells = np.random.default_rng(2).choice(60, 2000, p=weights / weights.sum())
+    shapes = {"auto": 1.0, "isotropic": 0.8, "diagonal": 0.6, "whitened": 0.8}
+    for shape, falling in shapes.items():
+        weights = falling ** np.arange(60.0)
+        cells = np.random.default_rng(2).choice(60, 2000, p=weights / weights.sum())
 
-            def histogram(X):
-                return np.bincount(X[:, 0].astype(int), minlength=60).astype(float)
+        def histogram(X):
+            return np.bincount(X[:, 0].astype(int), minlength=60).astype(float)
 
-            fit = SensitivitySampler(histogram, noise_shape=shape, random_state=0)
-            fit.fit(cells[:, None].astype(float))
-            noise = fit.mechanism_.deviations()
-            assert noise[noise > 0].min() > 1 / 2
-            assert fit.certificate_.evidence.n_constant == (noise == 0).sum()
+        fit = SensitivitySampler(histogram, noise_shape=shape, random_state=0)
+        fit.fit(cells[:, None].astype(float))
+        noise = fit.mechanism_.deviations()
+        assert noise[noise > 0].min() > 1 / 2
+        assert fit.certificate_.evidence.n_constant == (noise == 0).sum()

@@ -27,7 +27,7 @@ from skparisk.papers import (
 laplace_noise_epsilon = Laplace().shift_at_risk
 laplace_delta_noise_epsilon = Laplace().largest_shift
 
-SHIFTS = [1e-3, 0.1, 0.5, 1.0, math.log(3), 2.5, 8.0]
+SHIFTS = [1e-3, 0.1, 1.0, math.log(3), 8.0]
 ALMOST_BELOW, ALMOST_ABOVE = 1 - 1e-12, 1 + 1e-12
 
 derandomized = settings(derandomize=True, deadline=None, max_examples=60)
@@ -67,7 +67,7 @@ def largest_validity_gap(noise_epsilon, k):
 def test_laplace_loss_exceedance_is_the_integral_over_the_noise():
     """Between the atoms the law is what quadrature over the noise gives."""
     for shift in SHIFTS:
-        for loss in shift * np.array([-0.99, -0.5, 0.0, 0.3, 0.99]):
+        for loss in shift * np.array([-0.99, 0.3, 0.99]):
             kink = (shift - loss) / 2  # where the loss falls through this value
             expected = laplace_expectation(
                 lambda c, loss=loss: 1 if c > loss else 0, shift, [kink]
@@ -169,7 +169,7 @@ def test_true_mean_against_theorem_3():
 def test_laplace_delta_is_the_hockey_stick_of_the_loss():
     """Delta is E[max(0, 1 - exp(epsilon - loss))], by quadrature."""
     for noise_epsilon in SHIFTS:
-        for epsilon in noise_epsilon * np.array([0.0, 0.3, 0.9]):
+        for epsilon in noise_epsilon * np.array([0.0, 0.9]):
             kink = (noise_epsilon - epsilon) / 2
             expected = laplace_expectation(
                 lambda c, epsilon=epsilon: max(0, 1 - mpmath.exp(epsilon - c)),

@@ -244,7 +244,7 @@ def test_tags_tell_of_noise():
     assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4)) * [1.0, 1.0, 10.0, 0.1]
 Y = X @ [1.0, -1.0, 0.05, 0.0] + RNG.normal(size=300)
 RIDGE = PrivateRidge(epsilon=1.0)
-QUICK = {"n_private": [100, 2000], "n_public": [30], "n_repeats": 3, "random_state": 0}
+QUICK = {"n_private": [100, 1000], "n_public": [30], "n_repeats": 2, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
