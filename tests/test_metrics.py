@@ -111,7 +111,7 @@ class Echo(BaseEstimator):
         return np.where(X == 0, 0.5, 0.1)[:, :1] * np.ones(6)
 
 
-CELLS = np.repeat(np.arange(36), 5)  # records of each pair of classes
+CELLS = np.repeat(np.arange(36), 30)  # 30 records of each pair of classes
 N_LAW = 8100
 
 
