@@ -20,13 +20,7 @@ def pairs_from(reference, *, n_records, relation, size=N_PAIRS, seed=0):
         relation=relation,
         seed=source_seed,
     )
-    return draw_pairs(
-        source,
-        n_records=n_records,
-        start=0,
-        size=size,
-        seed=pairs_seed,
-    )
+    return draw_pairs(source, n_records=n_records, start=0, size=size, seed=pairs_seed)
 
 
 def known_pairs(pool, records, changed, replacement):

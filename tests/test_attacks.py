@@ -56,11 +56,7 @@ def test_pairs_that_differ_by_rounding_alone_are_no_reason_for_noise():
         for law in ["laplace", "gaussian"]:
             rare = (np.random.default_rng(0).random((1000, 1)) < 0.01).astype(float)
             sampler = SensitivitySampler(
-                MeanQuery(),
-                law=law,
-                randomness=randomness,
-                delta=1e-5,
-                random_state=0,
+                MeanQuery(), law=law, randomness=randomness, delta=1e-5, random_state=0
             )
             with pytest.raises(
                 CalibrationError, match=r"at gamma=0\.05 is 0"
@@ -465,10 +461,7 @@ ASKED = {
     "density": (lambda X, y: PrivateKernelDensity().fit(X), KINDS_OF_X),
     "mean": (lambda X, y: released_by(MeanQuery())(X), KINDS_OF_X),
     "regression": (lambda X, y: released_by(RidgeQuery())(X, y), KINDS),
-    "record": (
-        lambda X, y: clone(FEW).fit(labeled(80, 1)[0]).transform(X),
-        KINDS_OF_X,
-    ),
+    "record": (lambda X, y: clone(FEW).fit(labeled(80, 1)[0]).transform(X), KINDS_OF_X),
 }
 
 
@@ -557,10 +550,7 @@ def test_a_query_that_exits_says_nothing_and_is_charged():
     sampler = SensitivitySampler(np.mean, n_pairs=40, random_state=0)
     sampler.fit(np.linspace(0, 1, 60)[:, None])
     sampler.query_ = FunctionQuery(leaves)
-    with (
-        PrivacyLedger(2.0) as ledger,
-        pytest.raises(ValueError, match="has no answer"),
-    ):
+    with PrivacyLedger(2.0) as ledger, pytest.raises(ValueError, match="has no answer"):
         sampler.release(np.full((60, 1), 77.0))
     assert ledger.spent.n_releases == 1
 

@@ -8,10 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import (
-    BaggingRegressor,
-    VotingRegressor,
-)
+from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
@@ -280,8 +277,7 @@ def fitted_before(reference):
 
 
 @pytest.mark.parametrize(
-    "first",
-    [StandardScaler(), PrivateEstimator(KMeans(3, n_init=1), sensitivity=1.0)],
+    "first", [StandardScaler(), PrivateEstimator(KMeans(3, n_init=1), sensitivity=1.0)]
 )
 def test_pairs_of_a_table_that_were_sampled_before_are_of_other_units(first):
     """As its rows are, that no step on the way has transformed."""

@@ -7,14 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from certificate_cases import (
-    AUDIT,
-    CASES,
-    PAC,
-    assert_plain,
-    both,
-    known,
-)
+from certificate_cases import AUDIT, CASES, PAC, assert_plain, both, known
 from certificates import CURVE, certificate, filed
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,9 +90,7 @@ def test_derived_numbers():
 def test_numpy_numbers_become_plain():
     """NumPy's own numbers compare equal, and leave as Python's."""
     numpy = certificate(
-        epsilon=np.float64(1),
-        risk=np.float32(0.5),
-        curve=np.array(CURVE),
+        epsilon=np.float64(1), risk=np.float32(0.5), curve=np.array(CURVE)
     )
     assert numpy == certificate(risk=0.5)
     assert_plain(numpy.to_dict())

@@ -307,8 +307,7 @@ def test_printed_risk_is_rounded_up():
 def test_html_escapes_and_says_the_same():
     """No text of the caller is taken as HTML, and nothing of the text is left out."""
     given_ = certificate(
-        reference="<script>alert('x')</script> & co",
-        leaks=[Leak.PRIVATE_REFERENCE],
+        reference="<script>alert('x')</script> & co", leaks=[Leak.PRIVATE_REFERENCE]
     )
     page = given_._repr_html_()
     assert "<script" not in page

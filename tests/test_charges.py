@@ -117,10 +117,7 @@ RELEASES = {
         ),
         (1.0, 0.0, 0.05),
     ),
-    "svc": (
-        lambda: known(PrivateLinearSVC(classes=[0, 1])).fit(X, labels),
-        (1.0,),
-    ),
+    "svc": (lambda: known(PrivateLinearSVC(classes=[0, 1])).fit(X, labels), (1.0,)),
     "density": (lambda: known(PrivateKernelDensity(lattice_size=2)).fit(X), (1.0,)),
     "moments": (
         lambda: PrivateMoments(sensitivity="bound", bounds=(0, 1), y_bounds=(0, 1)).fit(
@@ -128,10 +125,7 @@ RELEASES = {
         ),
         (1.0,),
     ),
-    "any estimator": (
-        lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y),
-        (1.0,),
-    ),
+    "any estimator": (lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y), (1.0,)),
     "pipeline": (
         lambda: make_pipeline(Normalizer(), known(PrivateRidge())).fit(X, y),
         (1.0,),

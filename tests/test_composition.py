@@ -35,10 +35,7 @@ from skparisk.core.compose import (
     concentrated,
     group_privacy,
 )
-from skparisk.exceptions import (
-    CalibrationError,
-    IncompatibleError,
-)
+from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 
 # Dandekar's epsilon at the optimum of the cost, by the level of the noise.

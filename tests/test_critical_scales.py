@@ -296,9 +296,7 @@ def test_laplace_scale_is_at_most_that_of_the_norm(seed, n_outputs, epsilon):
 
 @derandomized
 @given(
-    n_outputs=st.integers(1, 6),
-    seed=st.integers(0, 10**6),
-    tenths=st.integers(1, 12),
+    n_outputs=st.integers(1, 6), seed=st.integers(0, 10**6), tenths=st.integers(1, 12)
 )
 def test_ties_in_decimals_are_rounded_in_the_loss_only(n_outputs, seed, tenths):
     """Whichever side of -epsilon a tie is taken for, the peak there is epsilon."""

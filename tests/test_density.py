@@ -21,11 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from skparisk import KnownSensitivity, SensitivitySampler
 from skparisk import density as module
 from skparisk.density import PrivateKernelDensity
-from skparisk.exceptions import (
-    CalibrationError,
-    IncompatibleError,
-    PrivacyLeakWarning,
-)
+from skparisk.exceptions import CalibrationError, IncompatibleError, PrivacyLeakWarning
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import DensityQuery, kernel_density_sensitivity_bound
@@ -51,13 +47,7 @@ def pairs_from(X, *, n_records, relation, size, seed=0):
         relation=relation,
         seed=source_seed,
     )
-    return draw_pairs(
-        source,
-        n_records=n_records,
-        start=0,
-        size=size,
-        seed=pairs_seed,
-    )
+    return draw_pairs(source, n_records=n_records, start=0, size=size, seed=pairs_seed)
 
 
 def query_of(d=1, **parameters):

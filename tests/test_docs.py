@@ -61,12 +61,7 @@ def documented():
         for directive, name in re.findall(r"^\.\. ([\w:]+):: (\S+)", text, re.M):
             if directive == "currentmodule":
                 module = name
-            elif directive in {
-                "autoclass",
-                "autoexception",
-                "autofunction",
-                "py:data",
-            }:
+            elif directive in {"autoclass", "autoexception", "autofunction", "py:data"}:
                 found.append(f"{module}.{name}")
     return found
 

@@ -30,11 +30,7 @@ from skparisk.core.exact import (
     sample_uniform_integers,
 )
 from skparisk.core.laws import Gaussian, Laplace, Law
-from skparisk.core.noise import (
-    AdditiveNoise,
-    NoiseShape,
-    to_dyadic,
-)
+from skparisk.core.noise import AdditiveNoise, NoiseShape, to_dyadic
 from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN

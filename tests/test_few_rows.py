@@ -171,10 +171,7 @@ def test_advantages_stay_as_they_are():
 def test_rows_of_a_table_are_counted(relation):
     """300 rows are 150 pairs of two records, or 300 of one."""
     sampler = make_sampler(
-        reference=TableReference(PUBLIC),
-        relation=relation,
-        n_records=100,
-        n_pairs=700,
+        reference=TableReference(PUBLIC), relation=relation, n_records=100, n_pairs=700
     ).fit(PRIVATE[:100])
     stricter = risk_for_rows(0.05, 300, 700, n_own=n_own(relation))
     index = Exchangeable().order_index(700, stricter)
@@ -229,10 +226,7 @@ def test_the_sensitivity_of_a_gamma_is_that_of_noise_for_it():
 def test_noise_is_more_than_without_the_rows(calibration):
     sampler = make_sampler(calibration=calibration, n_pairs=2000).fit(PUBLIC)
     plain, claim = calibrate(
-        sampler.differences_,
-        Target(1.0),
-        rule=calibration,
-        n_records=300,
+        sampler.differences_, Target(1.0), rule=calibration, n_records=300
     )
     assert sampler.noise_scale_ > plain.noise_scale
     assert sampler.risk_ < claim.risk <= 0.05
@@ -242,12 +236,7 @@ def test_noise_is_more_than_without_the_rows(calibration):
 def test_risks_over_the_noise_are_stricter_as_well(law):
     def find(n_independent):
         pairs.n_independent = n_independent
-        return calibrate(
-            pairs,
-            Target(1.0, randomness="both"),
-            law=law,
-            n_records=300,
-        )
+        return calibrate(pairs, Target(1.0, randomness="both"), law=law, n_records=300)
 
     pairs = SampledPairs(RNG.normal(size=(400, 2)), None, np.zeros(2))
     (plain, claim), (same, _), (fewer, stricter) = map(find, (None, 400, 150))

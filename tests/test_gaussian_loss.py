@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from skparisk.core.laws import Gaussian
-from skparisk.core.losses import (
-    gaussian_delta,
-    gaussian_loss_exceedance,
-    largest_shift,
-)
+from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance, largest_shift
 
 gaussian_risk = Gaussian().risk
 gaussian_shift = Gaussian().largest_shift

@@ -6,13 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skparisk.core.calibrate import (
-    DKW,
-    PAC,
-    Exchangeable,
-    Target,
-    as_curve,
-)
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, as_curve
 from skparisk.core.claim import Assumption
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
@@ -109,11 +103,7 @@ def test_what_is_said_of_pairs_is_on_the_certificate():
     target, given = Target(0.5, 0.1), {"n_records": 10}
     _, plain = calibrate(differences, target, **given)
     _, told = calibrate(
-        differences,
-        target,
-        relation="add-remove",
-        reference="a census",
-        **given,
+        differences, target, relation="add-remove", reference="a census", **given
     )
     assert (plain.relation, told.relation) == ("replace-one", "add-remove")
     assert not plain.void
@@ -272,9 +262,7 @@ def test_noise_for_a_small_level_has_a_fine_grid(k):
     """Of so many steps that rounding is paid for, sampled or known."""
     epsilon = 1e-7
     differences = differences_of(99, k)
-    made = [
-        (calibrate(differences, Target(epsilon, 0.1), n_records=10)[0], k),
-    ]
+    made = [(calibrate(differences, Target(epsilon, 0.1), n_records=10)[0], k)]
     choice, _ = calibrate(
         differences, Target(epsilon, 0.1), law="exponential", n_records=10
     )

@@ -7,15 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from certificates import filed
-from noise_plans import (
-    DELTA,
-    EPSILON,
-    GAMMA,
-    GRID,
-    PRIVATE,
-    PRIVATE_TARGETS,
-    losses,
-)
+from noise_plans import DELTA, EPSILON, GAMMA, GRID, PRIVATE, PRIVATE_TARGETS, losses
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 

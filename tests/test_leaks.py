@@ -244,12 +244,7 @@ GIVEN_TO = {
         .decision_function(bad)
     ),
     "score": lambda bad: private_score(
-        MODEL,
-        bad,
-        Y,
-        scoring="mean_squared_error",
-        y_bounds=(0, 1),
-        epsilon=1.0,
+        MODEL, bad, Y, scoring="mean_squared_error", y_bounds=(0, 1), epsilon=1.0
     ),
     "targets of a score": lambda bad: private_score(
         MODEL, X, bad, scoring="accuracy", epsilon=1.0

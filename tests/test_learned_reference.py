@@ -101,9 +101,7 @@ def test_one_record_moves_counts_and_products_by_their_sensitivity():
 
 
 @given(
-    n=st.integers(1, 10**6),
-    epsilon=st.floats(1e-6, 1e3),
-    n_columns=st.integers(1, 200),
+    n=st.integers(1, 10**6), epsilon=st.floats(1e-6, 1e3), n_columns=st.integers(1, 200)
 )
 def test_the_levels_of_the_parts_are_that_of_the_whole(n, epsilon, n_columns):
     """Exactly; signs are left out where they would be lost."""

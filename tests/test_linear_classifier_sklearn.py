@@ -179,11 +179,7 @@ def test_the_reference_is_routed_through_a_pipeline_and_transformed():
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_a_search_reaches_the_penalty_and_the_sampler():
     shell = LOGISTIC
-    grid = {
-        "C": [0.1, 1.0],
-        "epsilon": [1.0, 100.0],
-        "sensitivity__n_pairs": [19, 39],
-    }
+    grid = {"C": [0.1, 1.0], "epsilon": [1.0, 100.0], "sensitivity__n_pairs": [19, 39]}
     search = GridSearchCV(make(alone(shell)), grid, cv=2).fit(X, Y, **PUBLIC)
     best = search.best_estimator_
     assert best.sampler_.n_pairs == search.best_params_["sensitivity__n_pairs"]

@@ -572,12 +572,7 @@ def test_bad_configurations_are_refused():
         ({"alpha": A_DAY}, {}, ValueError, "alpha must be .* >= 0, got .*timedelta64"),
         ({"epsilon": A_DAY}, {}, ValueError, "epsilon must be .*, got .*timedelta64"),
         ({"sensitivity": A_DAY}, {}, ValueError, "sensitivity must .*timedelta64"),
-        (
-            {"noise_random_state": "x"},
-            {},
-            ValueError,
-            "noise_random_state must be",
-        ),
+        ({"noise_random_state": "x"}, {}, ValueError, "noise_random_state must be"),
         ({"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite number"),
         ({"sensitivity": True}, {}, ValueError, "sensitivity must be None, a Sens"),
         ({"sensitivity": "best"}, {}, ValueError, r"above 0 or 'bound'; got 'best'"),

@@ -360,13 +360,7 @@ def pairs_from(reference, n_records, relation, size=24, seed=0):
         relation=relation,
         seed=source_seed,
     )
-    return draw_pairs(
-        source,
-        n_records=n_records,
-        start=0,
-        size=size,
-        seed=pairs_seed,
-    )
+    return draw_pairs(source, n_records=n_records, start=0, size=size, seed=pairs_seed)
 
 
 def assert_block_is_right(query, pairs):

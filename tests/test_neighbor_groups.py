@@ -51,11 +51,7 @@ def references():
     X = np.arange(1000.0)[:, None]
     yield SchemaReference([(0, 1)])
     yield CallableReference(lambda n, rng: rng.normal(size=(n, 1)), "normal")
-    for n_rows, sampling in (
-        (50, "leave-out"),
-        (1000, "leave-out"),
-        (1000, "split"),
-    ):
+    for n_rows, sampling in ((50, "leave-out"), (1000, "leave-out"), (1000, "split")):
         yield TableReference(X[:n_rows], sampling=sampling)
 
 

@@ -244,11 +244,7 @@ def test_both_databases_have_the_law_of_an_iid_reference(relation, seed):
     mixture.means_, mixture.weights_ = np.array([[9.0], [0.0]]), np.array([0.7, 0.3])
     mixture.covariances_ = np.ones((2, 1, 1))
     pairs = draw(
-        DensityReference(mixture),
-        n_records=40,
-        relation=relation,
-        size=1500,
-        seed=seed,
+        DensityReference(mixture), n_records=40, relation=relation, size=1500, seed=seed
     )
     databases = [tuple(both_of(pairs, i)) for i in range(len(pairs))]
 
@@ -320,13 +316,7 @@ def blocks_of(reference, relation, order, seed=3):
     )
     children = pairs_seed.spawn(3)
     drawn = {
-        i: draw_pairs(
-            source,
-            n_records=6,
-            start=7 * i,
-            size=7,
-            seed=children[i],
-        )
+        i: draw_pairs(source, n_records=6, start=7 * i, size=7, seed=children[i])
         for i in order
     }
     return [drawn[i] for i in range(3)]

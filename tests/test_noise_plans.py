@@ -43,10 +43,7 @@ from sklearn.linear_model import Ridge
 
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.losses import (
-    gaussian_delta,
-    laplace_delta,
-)
+from skparisk.core.losses import gaussian_delta, laplace_delta
 from skparisk.queries import RidgeQuery
 from skparisk.sensitivity._noise_shape import fit_noise_shape
 from skparisk.sensitivity._terms import as_rule

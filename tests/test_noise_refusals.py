@@ -46,10 +46,7 @@ REFUSALS = [
     ),
     ({"noise_shape": None}, "noise_shape must be one of 'isotropic', .*; got None"),
     ({"noise_shape": 5}, "noise_shape must be one of 'isotropic', .*; got 5"),
-    (
-        {"randomness": None},
-        "randomness must be one of 'implicit', 'both'; got None",
-    ),
+    ({"randomness": None}, "randomness must be one of 'implicit', 'both'; got None"),
     (
         {"randomness": "explicit"},
         "randomness must be one of 'implicit', 'both'; got 'explicit'",

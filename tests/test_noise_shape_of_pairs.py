@@ -198,9 +198,7 @@ def test_noise_follows_the_units_of_the_data(plan, shape, units):
         make_sampler(noise_shape=shape, **plan).fit(X) for X in (PUBLIC, units * PUBLIC)
     )
     np.testing.assert_allclose(
-        other.mechanism_.covariance(),
-        units**2 * one.mechanism_.covariance(),
-        rtol=2e-6,
+        other.mechanism_.covariance(), units**2 * one.mechanism_.covariance(), rtol=2e-6
     )
     if shape == "isotropic":
         assert other.noise_scale_ == pytest.approx(units * one.noise_scale_, rel=1e-6)
@@ -312,18 +310,12 @@ def test_shape_pairs_are_said_where_pairs_are_too_few(shape):
     )
     with pytest.raises(CalibrationError, match=message) as caught:
         sampler.fit(PUBLIC)
-    assert (caught.value.target, caught.value.best) == (
-        0.05,
-        pytest.approx(1 / 19),
-    )
+    assert (caught.value.target, caught.value.best) == (0.05, pytest.approx(1 / 19))
     sampler.set_params(query=MeanQuery(), n_pairs=37).fit(PUBLIC)
     assert (
         sampler.certificate_.evidence.n_shape_pairs,
         sampler.certificate_.evidence.n_pairs,
-    ) == (
-        18,
-        19,
-    )
+    ) == (18, 19)
     sampler.set_params(randomness="both", law="gaussian")
     with pytest.raises(
         CalibrationError, match=r">= 20\. Of the n_pairs=37 pairs, .* uses 18: .* >= 40"

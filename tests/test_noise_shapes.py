@@ -14,11 +14,7 @@ from sklearn.covariance import ledoit_wolf
 
 from skparisk.core.calibrate import Target
 from skparisk.core.exact import noise_source
-from skparisk.core.noise import (
-    AdditiveNoise,
-    NoiseShape,
-    to_dyadic,
-)
+from skparisk.core.noise import AdditiveNoise, NoiseShape, to_dyadic
 from skparisk.core.pairs import SampledPairs
 from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import (

@@ -53,10 +53,7 @@ from skparisk import (
 from skparisk.audit._limits import CountNoise
 from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger, spend
-from skparisk.model_selection import (
-    ExponentialSelection,
-    PrivateGridSearchCV,
-)
+from skparisk.model_selection import ExponentialSelection, PrivateGridSearchCV
 from skparisk.moments._noise import MatrixNoise
 from skparisk.preprocessing import RandomizedResponseTransformer
 
@@ -160,10 +157,10 @@ FORMS = {
         "ridge, bound": PrivateRidge(1.0, x_norm=9.0, solver="coefficients", **BOX),
     },
     ("numbers", "labels", "none"): {
-        "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
+        "logistic, bound": PrivateLogisticRegression(1.0, **BALL)
     },
     ("array", "targets", "none"): {
-        "learned": paired(PrivateRidge, sensitivity=sampler(reference=LEARNED)),
+        "learned": paired(PrivateRidge, sensitivity=sampler(reference=LEARNED))
     },
     ("numbers", "targets", "clip"): {"ridge, clipped": paired(PrivateRidge)},
     ("numbers", "labels", "clip"): {

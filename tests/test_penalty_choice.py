@@ -117,9 +117,7 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
         n_records=120,
         relation="replace-one",
     ).sample(
-        fitted.sampler_.pairs_.schema,
-        np.random.RandomState(0).bytes(16),
-        n_jobs=None,
+        fitted.sampler_.pairs_.schema, np.random.RandomState(0).bytes(16), n_jobs=None
     )
     assert not own & set(again.differences.ravel().tolist())
     assert fixed.certificate_ == fitted.certificate_
@@ -259,11 +257,7 @@ def test_rows_that_calibrate_once_are_not_looked_at():
 
 REFUSED = {
     "known": ({"sensitivity": 0.5}, {}, "known sensitivity"),
-    "known law": (
-        {"sensitivity": KnownSensitivity(1.0)},
-        {},
-        "known sensitivity",
-    ),
+    "known law": ({"sensitivity": KnownSensitivity(1.0)}, {}, "known sensitivity"),
     "bound": (
         {
             "sensitivity": "bound",
@@ -280,11 +274,7 @@ REFUSED = {
         "SecretSample",
     ),
     "none": ({}, {}, "there is none"),
-    "learned": (
-        {},
-        {"X_reference": LEARNED},
-        "learned from private records",
-    ),
+    "learned": ({}, {"X_reference": LEARNED}, "learned from private records"),
     "schema": ({}, {"X_reference": BOX}, "nothing to do with features"),
     "schema of a sampler": (
         {"sensitivity": SensitivitySampler(reference=BOX)},

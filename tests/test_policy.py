@@ -41,11 +41,7 @@ def test_a_rule_refuses_what_breaks_it():
             certificate(),
             certificate(leaks=[Leak.PRIVATE_REFERENCE], curve=None),
         ),
-        (
-            {"public_reference": True},
-            known(),
-            CASES["secret"],
-        ),
+        ({"public_reference": True}, known(), CASES["secret"]),
     ]:
         (rule,) = policy
         policy = Policy(**policy)

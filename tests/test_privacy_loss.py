@@ -565,12 +565,7 @@ def test_unreachable_confidence_says_what_can_be_reached():
 
 
 @pytest.mark.parametrize(
-    "law",
-    [
-        laplace_loss_exceedance,
-        laplace_delta,
-        dandekar_confidence,
-    ],
+    "law", [laplace_loss_exceedance, laplace_delta, dandekar_confidence]
 )
 def test_laws_of_two_arguments_are_elementwise(law):
     """Floats give a float, arrays broadcast, integers count as numbers."""
@@ -634,10 +629,7 @@ def test_bad_input_is_refused_with_name_value_and_range():
             lambda: laplace_loss_exceedance(1, math.inf),
             r"shift must be in \[0, inf\), got inf",
         ),
-        (
-            lambda: laplace_loss_mean(math.inf),
-            r"shift must be in \[0, inf\), got inf",
-        ),
+        (lambda: laplace_loss_mean(math.inf), r"shift must be in \[0, inf\), got inf"),
         (lambda: laplace_loss_mean(True), r"shift must be in \[0, inf\), got True"),
         (lambda: laplace_loss_mean([1, math.nan]), r"shift must be in .*\[1, nan\]"),
         (lambda: laplace_delta(-0.1, 1), r"epsilon must be in \[0, inf\], got -0.1"),

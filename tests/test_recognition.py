@@ -468,10 +468,7 @@ def test_a_frozen_step_that_learned_from_private_records_is_refused_beside_anoth
     """That learned the same of anybody, which excuses only itself."""
     rng = np.random.default_rng(0)
     own, public = rng.integers(1, 6, size=(2, 400, 3)) * 1.0
-    frozen = [
-        FrozenEstimator(MinMaxScaler().fit(public)),
-        FrozenEstimator(scaler(own)),
-    ]
+    frozen = [FrozenEstimator(MinMaxScaler().fit(public)), FrozenEstimator(scaler(own))]
     for steps in (frozen, frozen[::-1]):
         both = ColumnTransformer(
             [(str(i), step, [0, 1, 2]) for i, step in enumerate(steps)]
@@ -515,11 +512,7 @@ def test_an_estimator_that_cannot_be_fitted_to_these_records_learned_nothing_of_
     """Thawed, it fails on the private records: no reason to refuse it."""
     frozen = FrozenEstimator(LogisticRegression().fit(X_PUBLIC, LABELS_PUBLIC))
     model = PrivateEstimator(
-        Lasso(0.1),
-        "predict",
-        X_public=X_PUBLIC[:20],
-        surrogate=frozen,
-        sensitivity=FEW,
+        Lasso(0.1), "predict", X_public=X_PUBLIC[:20], surrogate=frozen, sensitivity=FEW
     )
     assert model.fit(X, Y, **PUBLIC).certificate_.private
 

@@ -9,13 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from guises import (
-    GUISES,
-    as_objects,
-    people,
-    sketch_of,
-    sparse_table,
-)
+from guises import GUISES, as_objects, people, sketch_of, sparse_table
 from scipy import sparse
 
 

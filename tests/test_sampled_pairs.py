@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
 
-from skparisk.core.calibrate import (
-    DKW,
-    PAC,
-    Exchangeable,
-    Target,
-    required_pairs,
-)
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, required_pairs
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import CHUNK, SampledPairs, Withheld, norms_of_pairs

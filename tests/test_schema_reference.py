@@ -323,11 +323,7 @@ def test_bad_schemas_are_refused():
         ({"a": float}, {}, "it must be a tuple (low, high)"),
         ({"a": (0, 1, 2)}, {}, "it must be a tuple (low, high)"),
         ({"a": stats.norm()}, {}, "a distribution must have finite ends"),
-        (
-            {"a": (0, 1)},
-            {"target": "b"},
-            "target must be a column of the schema",
-        ),
+        ({"a": (0, 1)}, {"target": "b"}, "target must be a column of the schema"),
         ({"a": (0, 1)}, {"target": "a"}, "columns must have more than the target."),
         ({"a": (0, 1)}, {"target": ()}, "The target of the schema: it must be"),
         (

@@ -41,13 +41,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core import (
-    Assumption,
-    Leak,
-    as_certificate,
-    compose_basic,
-    group_privacy,
-)
+from skparisk.core import Assumption, Leak, as_certificate, compose_basic, group_privacy
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
@@ -462,8 +456,7 @@ def test_public_records_are_only_for_structure():
     assert model.certificate_.private
     assert model.certificate_.evidence.reference.startswith("drawn in secret from 80")
     np.testing.assert_array_equal(
-        model.estimator_[0].transformers_[0][1].categories_[0],
-        ["no", "perhaps", "yes"],
+        model.estimator_[0].transformers_[0][1].categories_[0], ["no", "perhaps", "yes"]
     )
 
 

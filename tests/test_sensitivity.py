@@ -58,12 +58,7 @@ PARAMETERS = {
     "noise_random_state",
     "verbose",
 }
-FITTED = {
-    "mechanism_",
-    "claim_",
-    "query_",
-    "n_features_in_",
-}
+FITTED = {"mechanism_", "claim_", "query_", "n_features_in_"}
 
 
 @pytest.fixture(scope="module")
@@ -547,10 +542,7 @@ def test_bad_configurations_are_refused():
         ({"query": lambda X, y: y.mean()}, "y must be given because the query"),
         ({"query": RidgeQuery()}, "y must be given because the query"),
         (
-            {
-                "query": np.mean,
-                "reference": TableReference(PUBLIC, sampling="split"),
-            },
+            {"query": np.mean, "reference": TableReference(PUBLIC, sampling="split")},
             r"at least 4000 rows for n_pairs=1000 pairs .* 301 records each, got 300",
         ),
         ({"query": lambda X: np.nan}, "None of the sampled .* returned NaN"),

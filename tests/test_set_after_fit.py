@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from skparisk import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    SensitivitySampler,
-)
+from skparisk import IncompatibleError, PrivacyLeakWarning, SensitivitySampler
 from skparisk.queries import MeanQuery
 
 RNG = np.random.default_rng(0)

@@ -36,12 +36,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
-from skparisk.reference import (
-    RecordPool,
-    SchemaReference,
-    TableReference,
-    as_reference,
-)
+from skparisk.reference import RecordPool, SchemaReference, TableReference, as_reference
 from skparisk.sensitivity import sample_differences
 
 SEED = np.random.SeedSequence(0)
@@ -128,10 +123,7 @@ def test_databases_of_a_pair_are_made_one_at_a_time():
 
 @pytest.mark.parametrize(
     "X",
-    [
-        sparse_table(30, 4),
-        as_records([str(i) for i in range(30)]),
-    ],
+    [sparse_table(30, 4), as_records([str(i) for i in range(30)])],
     ids=["sparse", "texts"],
 )
 def test_sparse_matrices_and_texts_are_tables(X):

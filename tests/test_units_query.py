@@ -13,11 +13,7 @@ from skparisk.queries import (
     RidgeQuery,
     UnitsQuery,
 )
-from skparisk.queries._linear import (
-    MappedQuery,
-    in_units,
-    units_of,
-)
+from skparisk.queries._linear import MappedQuery, in_units, units_of
 from skparisk.reference import Domain, Interval, TableReference
 
 RNG = np.random.default_rng(0)

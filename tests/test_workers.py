@@ -25,12 +25,7 @@ from skparisk import (
 )
 from skparisk._progress import Progress, Watched
 from skparisk._threads import one_thread
-from skparisk.queries import (
-    FunctionQuery,
-    MeanQuery,
-    Query,
-    RidgeQuery,
-)
+from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import _parallel, sample_differences
 
@@ -215,10 +210,7 @@ def test_who_stops_looking_stops_the_workers(at_once, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "add", stop)
-    with (
-        joblib.parallel_config(backend="threading"),
-        pytest.raises(KeyboardInterrupt),
-    ):
+    with joblib.parallel_config(backend="threading"), pytest.raises(KeyboardInterrupt):
         sample(FunctionQuery(wait), n_pairs=20_000, n_jobs=2)
     deadline = time.monotonic() + 300
     while _threads._blas_limit._n_inside:  # they end what they are at

@@ -169,11 +169,7 @@ def test_what_cannot_be_recorded_in_another_process_is_refused(
         [sys.executable, "main.py"],
         cwd=tmp_path,
         env=os.environ
-        | {
-            "PROC": proc,
-            "PYTHONPATH": os.pathsep.join(paths),
-            "TMPDIR": temporary,
-        },
+        | {"PROC": proc, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": temporary},
         capture_output=True,
         text=True,
         check=False,
