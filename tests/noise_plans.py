@@ -12,7 +12,7 @@ from skparisk.core.laws import Gaussian
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.queries import MeanQuery
-from skparisk.sensitivity._noise_shape import NOISE_SHAPES
+from skparisk.sensitivity import calibrate
 
 RNG = np.random.default_rng(0)
 MIXING = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [5.0, 4.0, 2.0]])
@@ -26,6 +26,7 @@ EPSILON, GAMMA, DELTA = 0.8, 0.2, 1e-3
 N_PAIRS, N_SHAPE = 251, 125
 GRID = 1e-5  # what the grid and rounding may cost
 
+NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 SHAPED = {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"}
 
 
@@ -86,6 +87,16 @@ def shaped_norms(sampler, shape, n_shape):
     differences = shape.whiten(sampler.differences_[n_shape:])
     errors = shape.whiten_errors(sampler.pairs_.errors)[None]
     return norms(differences, sampler.law) + norms(errors, sampler.law)
+
+
+def learned_shape(name, differences, **known):
+    """Return the shape of that name which pairs teach: half of those that are given."""
+    if name == "isotropic":
+        return NoiseShape()
+    twice = np.concatenate([differences, differences])
+    pairs = SampledPairs(twice, None, np.zeros(differences.shape[1]), **known)
+    noise, _ = calibrate(pairs, Target(1.0, 0.5), shape=name, n_records=10)
+    return noise.shape
 
 
 def losses(differences, noise, law):

@@ -28,12 +28,13 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk._words import LEAKS
-from skparisk.core import Assumption, Leak
+from skparisk.core import Assumption, Leak, words
 from skparisk.model_selection import ExponentialSelection
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
+
+LEAKS = words().LEAKS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))

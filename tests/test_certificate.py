@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, FiledCertificate
-from skparisk._words import LEAKS, NO_NOISE, PROVISOS
+from skparisk.core import words
 from skparisk.core.calibrate import Exchangeable
 from skparisk.core.claim import (
     Advantage,
@@ -27,6 +27,8 @@ from skparisk.core.claim import (
     mint,
 )
 from skparisk.mechanisms import Exponential
+
+LEAKS, NO_NOISE, PROVISOS = words().LEAKS, words().NO_NOISE, words().PROVISOS
 
 derandomized = settings(derandomize=True, deadline=None, max_examples=200)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
-from skparisk._words import CERTAIN, INFINITE, LEAKS, PROVISOS, void_reasons
+from skparisk.core import words
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import (
     Advantage,
@@ -36,6 +36,14 @@ from skparisk.mechanisms import (
 )
 from skparisk.sensitivity import calibrate
 
+CERTAIN, INFINITE, LEAKS, PROVISOS, void_reasons = (
+    words().CERTAIN,
+    words().INFINITE,
+    words().LEAKS,
+    words().PROVISOS,
+    words().void_reasons,
+)
+
 # Sums, words and conditions of claims about several releases
 
 
@@ -59,7 +67,7 @@ def test_ten_releases_at_a_tenth_are_one():
 
 
 def test_the_claim_in_words():
-    for given_, words in [
+    for given_, said in [
         (
             minted(0.5),
             "For any two neighboring databases: the release is "
@@ -138,9 +146,9 @@ def test_the_claim_in_words():
             "(1, 0.75)-differentially private.",
         ),
     ]:
-        assert given_.guarantee == words
-        assert str(given_).startswith(words)
-        assert words in given_._repr_html_()
+        assert given_.guarantee == said
+        assert str(given_).startswith(said)
+        assert said in given_._repr_html_()
         assert given_.private
         assert given_.confidence == 1 - given_.risk
 

@@ -16,10 +16,12 @@ from certificates import CURVE, OF_THE_EVIDENCE, certificate, filed
 
 import skparisk
 from skparisk import Certificate, FiledCertificate
-from skparisk._words import LEAKS, METHODS, PROVISOS
+from skparisk.core import words
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import Assumption, Leak, Population
 from skparisk.sensitivity import calibrate
+
+LEAKS, METHODS, PROVISOS = words().LEAKS, words().METHODS, words().PROVISOS
 
 OF_ONE_RELEASE = {name: case for name, case in CASES.items() if case.evidence}
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from releases import DELTA, RULES, compose_filter, gaussian, laplace
 from scipy import integrate, optimize, special, stats
 
-from skparisk._words import METHODS
+from skparisk.core import words
 from skparisk.core.claim import (
     Assumption,
     Claim,
@@ -37,6 +37,8 @@ from skparisk.core.compose import (
 )
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
+
+METHODS = words().METHODS
 
 # Dandekar's epsilon at the optimum of the cost, by the level of the noise.
 OPTIMA = {0.1: 0.0790469195, 0.5: 0.2741152836, 1.0: 0.4211620913}

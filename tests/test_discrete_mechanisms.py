@@ -18,7 +18,6 @@ from skparisk.mechanisms import (
     ExponentialChoice,
     ExponentialMechanism,
     RandomizedResponse,
-    _discrete,
 )
 
 mpmath.mp.dps = 60
@@ -111,7 +110,8 @@ def test_each_output_has_exactly_its_share_of_the_draws(monkeypatch):
             starts = ends - mechanism.weights[row]
             draws = np.concatenate([starts, ends - 1]).astype(np.uint64)
             monkeypatch.setattr(
-                _discrete, "sample_uniform_integers", lambda *_, d=draws: d
+                "skparisk.mechanisms._discrete.sample_uniform_integers",
+                lambda *_, d=draws: d,
             )
             outputs = mechanism.sample(np.full(draws.size, row))
             np.testing.assert_array_equal(outputs, [*range(n_outputs)] * 2)

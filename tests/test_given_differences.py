@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from noise_plans import learned_shape
 
 from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, as_curve
 from skparisk.core.claim import Assumption
@@ -12,7 +13,6 @@ from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity import calibrate, calibrate_known
-from skparisk.sensitivity._noise_shape import fit_noise_shape
 
 
 def differences_of(n_pairs, n_outputs=1):
@@ -209,7 +209,7 @@ def test_a_shape_is_learned_as_from_so_many_independent_pairs(weights):
     pairs = SampledPairs(differences, None, np.zeros(3), **known)
     target = Target(0.5, 0.1)
     noise, _ = calibrate(pairs, target, shape="whitened", n_records=10)
-    expected = fit_noise_shape("whitened", differences[:120], None, weights, 40)
+    expected = learned_shape("whitened", differences[:120], **known)
     np.testing.assert_allclose(noise.shape.factor, expected.factor)
 
 

@@ -21,9 +21,8 @@ from skparisk.queries import (
     Query,
     RidgeQuery,
     UnitsQuery,
-    _sums,
 )
-from skparisk.reference import TableReference, _base, _rows
+from skparisk.reference import TableReference, _rows
 from skparisk.reference._parted import Parted
 from skparisk.sensitivity import sample_differences
 
@@ -38,8 +37,8 @@ WAYS = {"one by one": (10**9, 0.0), "most": (0, 4.0), "too many": (0, 0.0)}
 @seeds
 def test_counts_have_the_law_of_draws_with_replacement(seed, way, monkeypatch):
     """Each row, and two of them together, are binomial; nothing 10 % off is."""
-    monkeypatch.setattr(_rows, "_MANY", WAYS[way][0])
-    monkeypatch.setattr(_rows, "_MARGIN", WAYS[way][1])
+    monkeypatch.setattr("skparisk.reference._rows._MANY", WAYS[way][0])
+    monkeypatch.setattr("skparisk.reference._rows._MARGIN", WAYS[way][1])
     rng = np.random.default_rng(seed)
     own = np.tile(np.array([[1, 4]]), (N_DRAWS, 1))
     counts = _rows.draw_shared_rows(N_OTHERS + 2, own, LENGTH, rng)
@@ -217,10 +216,10 @@ def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):
             seen.append((self.n_neighbors, self.n_pairs))
             return super().sample(*args, **words)
 
-    monkeypatch.setattr(choice, "PairSpec", Spy)
+    monkeypatch.setattr("skparisk.linear_model._penalty_choice.PairSpec", Spy)
     models = []
     for least in (100, 10**6):
-        monkeypatch.setattr(choice, "_LARGE", least)
+        monkeypatch.setattr("skparisk.linear_model._penalty_choice._LARGE", least)
         model = PrivateRidge(random_state=0, epsilon=0.5)
         model.fit(X[:300], y[:300], X_reference=X[300:], y_reference=y[300:])
         models.append(model)
@@ -246,8 +245,8 @@ def test_databases_of_many_records_are_answered_in_parts(monkeypatch):
         "__call__",
         lambda self, *data: asked.append(data) or answer(self, *data),
     )
-    monkeypatch.setattr(_base, "_TAKEN_AT_ONCE", 3_000)
-    monkeypatch.setattr(_sums, "_MANY", 10_000)
+    monkeypatch.setattr("skparisk.reference._base._TAKEN_AT_ONCE", 3_000)
+    monkeypatch.setattr("skparisk.queries._sums._MANY", 10_000)
     parted = clone(sampler).fit(*data)
     np.testing.assert_allclose(
         parted.differences_, plain.differences_, rtol=0, atol=1e-12

@@ -22,7 +22,7 @@ from skparisk import (
 from skparisk.core.calibrate import PAC, Target
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _drawing, calibrate
+from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._terms import agree, settle
 
 RNG = np.random.default_rng(0)
@@ -194,7 +194,7 @@ def test_weights_are_those_of_all_rows_of_a_table(monkeypatch):
         ).fit(X, Y)
         given = query.output_weights(records, 4)
         np.testing.assert_allclose(sampler.pairs_.weights, given)
-    monkeypatch.setattr(_drawing, "_MOST_WEIGHED", 30)
+    monkeypatch.setattr("skparisk.sensitivity._drawing._MOST_WEIGHED", 30)
     some = query.output_weights(records[np.linspace(0, 59, 30).astype(int)], 4)
     np.testing.assert_allclose(sampler.fit(X, Y).pairs_.weights, some)
 

@@ -46,7 +46,6 @@ from skparisk.reference import (
     Interval,
     LearnedRecords,
     TableReference,
-    _learned,
 )
 from skparisk.reference._learning import Learning
 from skparisk.reference._synthesis import (
@@ -240,7 +239,9 @@ def test_a_fit_is_charged_once_for_the_larger_level():
 
 def test_what_does_not_fit_is_refused_before_anything_is_learned(monkeypatch):
     called = []
-    monkeypatch.setattr(_learned, "learn_copula", lambda *_, **__: called.append(_))
+    monkeypatch.setattr(
+        "skparisk.reference._learned.learn_copula", lambda *_, **__: called.append(_)
+    )
     with PrivacyLedger(0.9) as ledger, pytest.raises(BudgetExceededError):
         fitted(epsilon=0.5)
     with PrivacyLedger(0.9), pytest.raises(BudgetExceededError):

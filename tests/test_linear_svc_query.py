@@ -16,8 +16,7 @@ from sklearn.svm import LinearSVC
 from test_neighbor_groups import groups_from
 
 from skparisk.neighbors import bind_pairs, draw_pairs
-from skparisk.queries import LinearSVCQuery, _weighted
-from skparisk.queries import _linear_svc as module
+from skparisk.queries import LinearSVCQuery
 from skparisk.reference import TableReference, as_reference
 
 LOSSES = ("hinge", "squared_hinge")
@@ -238,8 +237,8 @@ def test_what_did_not_converge_is_not_answered(monkeypatch, loss):
     X, y = classification(60, 3)
     query = LinearSVCQuery((0, 1), loss=loss)
     assert np.isfinite(query(X, y)).all()
-    monkeypatch.setattr(module, "_MOST_STEPS", 1)
-    monkeypatch.setattr(module, "_MOST_PASSES", 10)
+    monkeypatch.setattr("skparisk.queries._linear_svc._MOST_STEPS", 1)
+    monkeypatch.setattr("skparisk.queries._linear_svc._MOST_PASSES", 10)
     assert np.isnan(query(X, y)).all()
     if loss == "hinge":
         pairs = pairs_from(TableReference(X, y), 60, "replace-one", size=4)
@@ -404,7 +403,7 @@ def test_blocks_of_databases_with_several_neighbors_are_right(
     n_records, loss, relation, monkeypatch
 ):
     """Also where they are solved in parts."""
-    monkeypatch.setattr(_weighted, "_AT_ONCE", 500)
+    monkeypatch.setattr("skparisk.queries._weighted._AT_ONCE", 500)
     table = TableReference(*classification(60, 3))
     pairs = groups_from(table, relation=relation, n_records=n_records, size=4, r=3)
     assert_block_is_right(LinearSVCQuery((0, 1), C=0.2, loss=loss), pairs)

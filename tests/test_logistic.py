@@ -402,7 +402,7 @@ def test_queries_are_values():
 @pytest.mark.parametrize("small", [0, 24])
 def test_a_system_without_an_inverse_holds_no_other_up(small, monkeypatch):
     """One by one, or together; what rounding hides is not known."""
-    monkeypatch.setattr(_newton, "_SMALL_SYSTEM", small)
+    monkeypatch.setattr("skparisk.queries._newton._SMALL_SYSTEM", small)
     systems = [np.eye(2), np.full((2, 2), np.nan), np.ones((2, 2)), [[1, 2], [2, 1.0]]]
     found = _newton._inverse(np.stack(systems))
     np.testing.assert_allclose(found[0], np.eye(2), rtol=1e-12)

@@ -244,7 +244,7 @@ def test_the_contract_notices_a_wrong_change(monkeypatch):
         first, second = right(*parts)
         return first, second + 1e-6 * (second - first[:, None])
 
-    monkeypatch.setattr(_sums, "sums_of_pairs", wrong)
+    monkeypatch.setattr("skparisk.queries._sums.sums_of_pairs", wrong)
     with pytest.raises(AssertionError):
         assert_contract(RidgeQuery(), pairs)
 

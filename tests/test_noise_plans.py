@@ -30,6 +30,7 @@ from noise_plans import (
     every_plan,
     fitted,
     isotropic,
+    learned_shape,
     losses,
     make_sampler,
     many_pairs,
@@ -42,11 +43,12 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
+from skparisk.core.calibrate import DKW, PAC, Exchangeable
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import gaussian_delta, laplace_delta
 from skparisk.queries import RidgeQuery
-from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import as_rule
+
+RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
 
 # Every plan
 
@@ -163,13 +165,13 @@ def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
 def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name):
     s = fitted(name)
     n_shape = 0 if s.noise_shape == "isotropic" else N_SHAPE
-    shape = fit_noise_shape(s.noise_shape, s.differences_[:n_shape])
+    shape = learned_shape(s.noise_shape, s.differences_[:n_shape])
     np.testing.assert_array_equal(
         shape.color(np.eye(3)), s.mechanism_.shape.color(np.eye(3))
     )
     expected = shaped_norms(s, shape, n_shape)
     np.testing.assert_allclose(s.sensitivities_, expected, rtol=1e-14)
-    rule = as_rule(s.calibration, s.failure_prob)
+    rule = RULES[s.calibration]
     stricter = risk_for_rows(GAMMA, len(PUBLIC), len(expected))
     index = rule.order_index(len(expected), stricter)
     assert s.sensitivity_ == s.sensitivity_at(GAMMA)

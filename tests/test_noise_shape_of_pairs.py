@@ -19,6 +19,7 @@ from noise_plans import (
     TARGETS,
     every_plan,
     fitted,
+    learned_shape,
     make_sampler,
     shaped_norms,
     switch,
@@ -30,7 +31,6 @@ from skparisk.core.calibrate import Target
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.sensitivity import calibrate
-from skparisk.sensitivity._noise_shape import fit_noise_shape
 
 # Differences that are off by rounding
 
@@ -285,7 +285,7 @@ def test_so_many_pairs_are_enough_for_a_shape(name, monkeypatch):
         20,
         N_PAIRS - 20,
     )
-    shape = fit_noise_shape(s.noise_shape, s.differences_[:20])
+    shape = learned_shape(s.noise_shape, s.differences_[:20])
     np.testing.assert_allclose(s.sensitivities_, shaped_norms(s, shape, 20), rtol=1e-14)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
+from noise_plans import NOISE_SHAPES
 from scipy import linalg, stats
 from sklearn.covariance import ledoit_wolf
 
@@ -18,7 +19,6 @@ from skparisk.core.noise import AdditiveNoise, NoiseShape, to_dyadic
 from skparisk.core.pairs import SampledPairs
 from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import (
-    NOISE_SHAPES,
     fit_noise_shape,
     sampling_moments,
     shrunk_moments,

@@ -180,7 +180,7 @@ def test_the_contract_notices_a_wrong_change(share, n_rows, relation, monkeypatc
         first, second = right(*parts)
         return first, first[:, None] + share * (second - first[:, None])
 
-    monkeypatch.setattr(_sums, "sums_of_pairs", wrong)
+    monkeypatch.setattr("skparisk.queries._sums.sums_of_pairs", wrong)
     much = np.mean(share) < 1 - 1e-8
     assert (gaps(RidgeQuery(), pairs) > [CLOSE, SAME]).tolist() == [much, True]
 

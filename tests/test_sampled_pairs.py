@@ -11,8 +11,8 @@ from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import CHUNK, SampledPairs, Withheld, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
+from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import sampling_moments
-from skparisk.sensitivity._terms import as_rule
 
 RNG = np.random.default_rng(0)
 
@@ -145,7 +145,7 @@ def test_ranks_and_neighbors_are_checked_by_name():
         Exchangeable(0)
     for wrong in (PAC, object(), "nothing"):
         with pytest.raises((ValueError, TypeError), match="calibration"):
-            as_rule(wrong)
+            calibrate(np.ones((9, 1)), Target(1.0, 0.5), rule=wrong, n_records=1)
 
 
 # Parameters are kept as plain numbers

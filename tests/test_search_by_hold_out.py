@@ -28,7 +28,7 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._words import INFINITE, void_reasons
+from skparisk.core import words
 from skparisk.core.claim import Assumption, mint
 from skparisk.core.compose import compose_basic, compose_parallel
 from skparisk.exceptions import BudgetExceededError
@@ -41,6 +41,8 @@ from skparisk.model_selection._exponential import (
     split_records,
 )
 from skparisk.reference import TableReference
+
+INFINITE, void_reasons = words().INFINITE, words().void_reasons
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +132,7 @@ def captured_scores(monkeypatch):
             return super().prepare(values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_exponential, "ExponentialMechanism", Spy)
+        patch.setattr("skparisk.model_selection._exponential.ExponentialMechanism", Spy)
         yield asked
 
 

@@ -20,13 +20,14 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._words import INFINITE, void_reasons
-from skparisk.core import Assumption, Leak
+from skparisk.core import Assumption, Leak, words
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
+
+INFINITE, void_reasons = words().INFINITE, words().void_reasons
 
 
 def around(search):

@@ -60,7 +60,7 @@ LABELS_PUBLIC = np.arange(60) % 2
 @pytest.fixture(autouse=True)
 def no_draws_before(monkeypatch):
     """Each test is the first one that draws from its records."""
-    monkeypatch.setattr(_drawn_from, "_known", {})
+    monkeypatch.setattr("skparisk.reference._secret._known", {})
 
 
 def secret(reference=None, **parameters):
@@ -553,7 +553,7 @@ def test_what_was_not_released_was_not_drawn():
 
 
 def test_tables_of_long_ago_are_forgotten(monkeypatch):
-    monkeypatch.setattr(_drawn_from, "_MOST_KNOWN", 1)
+    monkeypatch.setattr("skparisk.reference._secret._MOST_KNOWN", 1)
     half = SecretSample(0.5).draw(X)
     with half.releasing() as others:
         assert not others
@@ -563,7 +563,7 @@ def test_tables_of_long_ago_are_forgotten(monkeypatch):
         assert not others
 
     def fail():
-        monkeypatch.setattr(_drawn_from, "_known", {})
+        monkeypatch.setattr("skparisk.reference._secret._known", {})
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), half.releasing():

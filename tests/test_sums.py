@@ -13,7 +13,6 @@ from skparisk.queries import (
     MeanQuery,
     Query,
     SumQuery,
-    _sums,
 )
 from skparisk.reference import TableReference
 
@@ -70,9 +69,9 @@ def test_differences_are_those_of_a_plain_function(
     query, plain, relation, n_records, small, at_once, monkeypatch
 ):
     """Of small and large tables, all rows of which are added up once or not."""
-    monkeypatch.setattr(_sums, "_SMALL_POOL", small)
-    monkeypatch.setattr(_sums, "_LISTED_AT_ONCE", at_once)
-    monkeypatch.setattr(_sums, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("skparisk.queries._sums._SMALL_POOL", small)
+    monkeypatch.setattr("skparisk.queries._sums._LISTED_AT_ONCE", at_once)
+    monkeypatch.setattr("skparisk.queries._sums._ROWS_AT_ONCE", 7)
     pairs = pairs_from(POOL, n_records=n_records, relation=relation, size=9)
     expected = plain_differences(FunctionQuery(plain), pairs)
     found = query.on_pool(pairs.pool, n_records)(pairs)

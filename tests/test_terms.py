@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from noise_plans import learned_shape
 
 from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.core import calibrate as core
@@ -117,19 +118,11 @@ def test_what_does_not_go_together():
 # The shape that costs least
 
 
-def shape_of(name, differences, **known):
-    """Return the shape of that name which is learned from differences."""
-    twice = np.concatenate([differences, differences])
-    pairs = SampledPairs(twice, None, np.zeros(differences.shape[1]), **known)
-    noise, _ = calibrate(pairs, Target(1.0, 0.5), shape=name, n_records=10)
-    return noise.shape
-
-
 def errors_of(name, differences, law, gamma, weights, n_independent):
     """Return what noise of a shape adds to the errors that outputs are for."""
     half = len(differences) // 2
     known = {"weights": weights, "n_independent": n_independent}
-    shape = shape_of(name, differences[:half], **known)
+    shape = learned_shape(name, differences[:half], **known)
     coordinates = shape.whiten(differences[half:])
     order = {"laplace": 1, "gaussian": 2}[law]
     lengths = np.linalg.norm(coordinates, ord=order, axis=1)
@@ -138,7 +131,7 @@ def errors_of(name, differences, law, gamma, weights, n_independent):
     covariance = factor.T @ factor
     if weights is not None:
         return np.trace(covariance @ weights)
-    scales = shape_of("diagonal", differences).color(np.eye(len(covariance)))
+    scales = learned_shape("diagonal", differences).color(np.eye(len(covariance)))
     return np.sum(np.diag(covariance) / np.diag(scales) ** 2)
 
 

@@ -23,12 +23,14 @@ from skparisk import (
     TableReference,
     audit_reference,
 )
-from skparisk._words import DOUBTS
+from skparisk.core import words
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import Assumption, Doubt, Population
 from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import calibrate
+
+DOUBTS = words().DOUBTS
 
 RNG = np.random.default_rng(0)
 SCHEMA = SchemaReference([(0.0, 1.0)])
@@ -228,8 +230,8 @@ def test_few_rows_warn_where_answers_move_by_leaps():
             Assumption.MATCHED_ROWS: "is matched to a fit of the table",
         }
         assert Assumption.REPEATED_ROWS in claim.assumptions
-        for code, words in warned_of.items():
-            assert (words in text) == (code in claim.assumptions)
+        for code, said in warned_of.items():
+            assert (said in text) == (code in claim.assumptions)
         assert claim.private
 
 

@@ -20,14 +20,13 @@ from skparisk import (
     SchemaReference,
     SecretSample,
     SensitivitySampler,
-    _progress,
     _threads,
 )
 from skparisk._progress import Progress, Watched
 from skparisk._threads import one_thread
 from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _parallel, sample_differences
+from skparisk.sensitivity import sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 2))
@@ -37,7 +36,9 @@ TARGETS = PUBLIC @ [1.0, 2.0] + RNG.normal(size=60)
 @pytest.fixture
 def slow_clock(monkeypatch):
     """Let each look at the clock take a second, so that all seems to take long."""
-    monkeypatch.setattr(_parallel, "perf_counter", itertools.count().__next__)
+    monkeypatch.setattr(
+        "skparisk.sensitivity._parallel.perf_counter", itertools.count().__next__
+    )
 
 
 def sample(query, n_pairs=200, **parameters):
@@ -85,7 +86,7 @@ def test_workers_find_what_one_process_finds(
     query = query if isinstance(query, Query) else FunctionQuery(query)
     how = {"neighbors_per_database": n_neighbors, "relation": relation}
     expected = sample(query, 300, n_jobs=1, **how)
-    monkeypatch.setattr(_parallel, "_TASK", task)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._TASK", task)
     with joblib.parallel_config(backend=backend):
         found = sample(query, 300, n_jobs=2, **how)
     np.testing.assert_array_equal(found, expected)
@@ -121,8 +122,10 @@ def test_work_that_ends_its_worker_is_an_error_of_joblib(at_once):
 
 
 def test_short_work_is_not_given_to_workers(monkeypatch):
-    monkeypatch.setattr(_parallel, "Parallel", None)
-    monkeypatch.setattr(_parallel, "_START_UP", 60.0)  # also of a busy machine
+    monkeypatch.setattr("skparisk.sensitivity._parallel.Parallel", None)
+    monkeypatch.setattr(
+        "skparisk.sensitivity._parallel._START_UP", 60.0
+    )  # also of a busy machine
     assert len(sample(MeanQuery(), n_jobs=2)) == 200
 
 
@@ -164,9 +167,9 @@ def test_long_work_is_given_to_workers_after_two_parts(query, n_here, slow_clock
 
 
 def test_workers_that_wait_are_given_shorter_work(monkeypatch):
-    monkeypatch.setattr(_parallel, "_last_used", {})
-    monkeypatch.setattr(_parallel, "_HAND_OVER", -np.inf)
-    monkeypatch.setattr(_parallel, "_START_UP", np.inf)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._last_used", {})
+    monkeypatch.setattr("skparisk.sensitivity._parallel._HAND_OVER", -np.inf)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", np.inf)
 
     def threads():
         asked = Threads(FunctionQuery(medians))
@@ -175,11 +178,11 @@ def test_workers_that_wait_are_given_shorter_work(monkeypatch):
 
     with joblib.parallel_config(backend="threading"):
         assert threads() == {"MainThread"}
-        monkeypatch.setattr(_parallel, "_START_UP", -np.inf)
+        monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", -np.inf)
         assert len(threads()) > 1
-        monkeypatch.setattr(_parallel, "_START_UP", np.inf)
+        monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", np.inf)
         assert len(threads()) > 1
-        monkeypatch.setattr(_parallel, "_WAITING", 0.0)
+        monkeypatch.setattr("skparisk.sensitivity._parallel._WAITING", 0.0)
         assert threads() == {"MainThread"}
 
 
@@ -397,7 +400,7 @@ def no_tqdm(monkeypatch):
 @pytest.fixture
 def each_time(monkeypatch):
     """Show each step, however soon it follows."""
-    monkeypatch.setattr(_progress, "_PAUSE", 0.0)
+    monkeypatch.setattr("skparisk._progress._PAUSE", 0.0)
 
 
 def test_a_bar_counts_pairs_and_has_the_quantile(capsys, each_time):

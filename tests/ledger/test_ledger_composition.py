@@ -111,7 +111,7 @@ def test_what_is_missing_for_a_rule_is_noticed_at_once(monkeypatch):
     def fail(*_, **__):
         raise ImportError("needs dp-accounting")
 
-    monkeypatch.setattr(_budget, "exact_total", fail)
+    monkeypatch.setattr("skparisk.ledger._budget.exact_total", fail)
     with pytest.raises(ImportError, match="dp-accounting"):
         PrivacyLedger(1.0, 1e-5, composition="exact")
 

@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_written_to_can_be_looked_at(as_any_user):
 
 
 def test_who_waits_for_a_file_waits_as_long_as_it_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(_book, "_PATIENCE", 0.001)
+    monkeypatch.setattr("skparisk.ledger._book._PATIENCE", 0.001)
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
     thread = threading.Thread(target=ledger.spend, args=(0.1,))
     with database(ledger.path) as other:
@@ -275,7 +275,7 @@ def test_a_ledger_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
     mounted = f"9 1 0:9 / {tmp_path} rw - nfs server:/ rw\n"
     (tmp_path / "self" / "mountinfo").write_text(mounted)
     with monkeypatch.context() as patch:
-        patch.setattr(_book, "_PROC", tmp_path)
+        patch.setattr("skparisk.ledger._book._PROC", tmp_path)
         for use in (
             lambda: reopened(ledger),
             lambda: PrivacyLedger(1.0, path=tmp_path / "other"),
@@ -283,6 +283,6 @@ def test_a_ledger_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
             with pytest.raises(ValueError, match=r"network file system \(nfs\)"):
                 use()
     assert not (tmp_path / "other").exists()
-    monkeypatch.setattr(_book, "_PROC", tmp_path / "none")
+    monkeypatch.setattr("skparisk.ledger._book._PROC", tmp_path / "none")
     ledger.spend(0.1)
     assert levels(reopened(ledger)) == [0.1]
