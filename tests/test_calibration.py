@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from laws import SEEDS, assert_binomial_at_most, exceeds
 from scipy import special, stats
 
+from skparisk import SensitivitySampler
 from skparisk.core.calibrate import (
     CALIBRATIONS,
     DKW,
@@ -31,7 +32,6 @@ from skparisk.papers import (
     dkw_least_risk,
     sample_confidence,
 )
-from skparisk.sensitivity._terms import as_rule
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
 RISKS = [*(rule.certify_risk for rule in PROVEN), dandekar_empirical_risk]
@@ -377,9 +377,10 @@ def test_probabilities_out_of_range_are_refused():
             PAC(value)
         with pytest.raises(ValueError, match=message.format("sample_failure_prob")):
             dandekar_empirical_risk(100, 90, value)
-        for name in CALIBRATIONS:
+        for rule in CALIBRATIONS:
+            sampler = SensitivitySampler(calibration=rule, failure_prob=value)
             with pytest.raises(ValueError, match=message.format("failure_prob")):
-                as_rule(name, value)
+                sampler.fit(np.ones((9, 1)))
         if value is not None:
             with pytest.raises(ValueError, match=message.format("failure_prob")):
                 required_pairs(0.1, failure_prob=value)
@@ -448,18 +449,6 @@ def test_order_index_above_the_pairs_is_refused():
         message = r"^order_index must be at most n_pairs=10, got 11\.$"
         with pytest.raises(ValueError, match=message):
             certify_risk(10, 11)
-
-
-def test_names_are_rules():
-    """Each name is its rule; failure_prob goes where it is used."""
-    rules = [as_rule(name, 0.02) for name in CALIBRATIONS]
-    assert rules == [Exchangeable(), PAC(0.02), DKW()]
-    assert [rule.failure_prob for rule in rules] == [0.0, 0.02, 0.0]
-    assert as_rule(rules[1], 0.9) is rules[1]
-    with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
-        as_rule("hoeffding", 0.05)
-    with pytest.raises(TypeError):
-        Exchangeable(failure_prob=0.1)
 
 
 def test_rules_survive_a_pickle():
