@@ -42,7 +42,7 @@ def both_of(pairs, pair):
 
 def counts_of(pairs):
     """Return how often each record of the pool is in the first databases."""
-    n_rows = pairs.pool.n_rows
+    n_rows = pairs.pool.n_records
     return np.array([np.bincount(line, minlength=n_rows) for line in pairs.members])
 
 

@@ -34,10 +34,10 @@ def describe(X):
 def test_frames_stay_as_they_are(make):
     frame = make(people())
     assert as_records(frame) is frame
-    assert TableReference(frame).n_rows == N_ROWS
+    assert TableReference(frame).n_records == N_ROWS
     rows = np.array([3, 1, 1])
     assert type(take_rows(frame, rows)) is type(frame)
-    assert TableReference(take_rows(frame, rows)).n_rows == 3
+    assert TableReference(take_rows(frame, rows)).n_records == 3
     copied = copy_records(frame)
     assert copied is not frame
     assert copied.equals(frame)
