@@ -46,7 +46,6 @@ from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
 from skparisk.reference import Reference, TableReference, _secret
-from skparisk.reference import _secret as _drawn_from
 
 RNG = np.random.default_rng(16)
 N, HALF = 80, 40
@@ -330,7 +329,7 @@ def test_a_query_that_fails_does_not_say_why():
 def test_a_seed_gives_members_and_noise_and_voids_the_claim():
     fits = []
     for _ in range(2):
-        _drawn_from._known.clear()
+        _secret._known.clear()
         model, y = make("ridge", noise_random_state=3, random_state=0)
         with pytest.warns(PrivacyLeakWarning, match="noise_random_state=3 makes"):
             fits.append(model.fit(X, y))
@@ -410,7 +409,7 @@ def test_a_search_takes_no_secret_sample():
         search.fit(X, y)
     scores = simulate_scores([model], X, y, n_records=60, cv=3, random_state=0)
     assert scores.shape == (1, 3)
-    assert not _drawn_from._known
+    assert not _secret._known
 
 
 @pytest.mark.parametrize("drawn", [False, True])
@@ -428,7 +427,7 @@ def test_classes_of_private_labels_are_a_leak_and_those_of_a_reference_are_not()
     with pytest.warns(PrivacyLeakWarning, match="classes are those of the private"):
         model.fit(X, LABELS)
     assert model.certificate_.leaks == {Leak.PRIVATE_CLASSES}
-    _drawn_from._known.clear()
+    _secret._known.clear()
     public = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
     model.fit(X, LABELS, **public)
     assert model.certificate_.private
@@ -474,7 +473,7 @@ def test_private_records_are_no_public_ones():
         targets = {} if y is None else {"y_reference": y}
         with pytest.raises(ValueError, match="it only supplies classes and structure"):
             model.fit(X, y, X_reference=X, **targets)
-        assert not _drawn_from._known
+        assert not _secret._known
 
 
 # Several releases
@@ -542,13 +541,13 @@ def test_what_was_not_released_was_not_drawn():
     model, y = make("ridge")
     with PrivacyLedger(epsilon=0.5), pytest.raises(BudgetExceededError):
         model.fit(X, y)
-    assert not _drawn_from._known
+    assert not _secret._known
     half = SecretSample(0.5).draw(X)
     sampler = secret(half, query=MeanQuery()).fit(X)
     sampler.release(X)
     with PrivacyLedger(epsilon=0.5), pytest.raises(BudgetExceededError):
         sampler.release(X)
-    assert len(_drawn_from._known) == 1
+    assert len(_secret._known) == 1
     sampler.release(X)
 
 
@@ -568,7 +567,7 @@ def test_tables_of_long_ago_are_forgotten(monkeypatch):
 
     with pytest.raises(ZeroDivisionError), half.releasing():
         fail()
-    assert not _drawn_from._known
+    assert not _secret._known
 
 
 # What is claimed

@@ -62,8 +62,9 @@ QUERIES = [(Shares(), shares), (SparseShares(), shares), (Cubes(), inverse)]
 
 
 @pytest.mark.parametrize(("small", "at_once"), [(0, 1), (2**20, 2**20)])
-@pytest.mark.parametrize("n_records", [12, 100])
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("n_records", "relation"), [*zip((12, 100), RELATIONS, strict=True)]
+)
 @pytest.mark.parametrize(("query", "plain"), QUERIES)
 def test_differences_are_those_of_a_plain_function(
     query, plain, relation, n_records, small, at_once, monkeypatch

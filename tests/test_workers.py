@@ -74,11 +74,14 @@ joblib.register_parallel_backend("without generator", WithoutGenerator)
 
 @pytest.mark.parametrize("backend", ["threading", "sequential", "without generator"])
 @pytest.mark.parametrize(
-    ("relation", "n_neighbors"), [("replace-one", 1), ("add-remove", 2)]
+    ("query", "relation", "n_neighbors", "task"),
+    [
+        (RidgeQuery(), "replace-one", 1, 1e-4),
+        (MeanQuery(), "add-remove", 2, 1e-4),
+        (medians, "replace-one", 1, 9.0),
+        (fails_or_not, "add-remove", 2, 9.0),
+    ],
 )
-@pytest.mark.parametrize("task", [1e-4, 9.0])
-@pytest.mark.parametrize("query", [RidgeQuery(), MeanQuery(), medians, fails_or_not])
-@pytest.mark.sampled(16)
 def test_workers_find_what_one_process_finds(
     query, task, n_neighbors, relation, backend, small_tasks, monkeypatch
 ):
