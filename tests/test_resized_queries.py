@@ -29,7 +29,6 @@ from skparisk.queries import (
     MeanQuery,
     RidgeQuery,
 )
-from skparisk.queries._estimator import resize_penalties
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -73,8 +72,7 @@ def test_penalties_of_estimators_follow_the_records():
     ]:
         y = LABELS if hasattr(estimator, "decision_function") else Y
         few = estimator.fit(X, y).predict(X)
-        many = resize_penalties(estimator, 4.0)
-        assert many is not estimator or isinstance(estimator, Lasso)
+        many = EstimatorQuery(estimator, COEF, {"coef_": (3,)}).resized(4.0).estimator
         many = many.fit(np.repeat(X, 4, axis=0), np.repeat(y, 4)).predict(X)
         np.testing.assert_allclose(many, few, rtol=1e-4, atol=1e-4)
 
@@ -84,8 +82,8 @@ def test_estimators_of_others_stay_as_they_are():
         def get_params(self, deep):
             return {"alpha": 1.0}
 
-    impostor = Ridge()
-    assert resize_penalties(impostor, 2.0) is impostor
+    impostor = EstimatorQuery(Ridge(), COEF, {"coef_": (3,)})
+    assert type(impostor.resized(2.0).estimator) is Ridge
 
 
 @pytest.mark.parametrize("asked", [None, Ridge(2.0)])
