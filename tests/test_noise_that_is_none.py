@@ -210,8 +210,8 @@ def test_a_maximum_is_refused_also_beside_a_mean():
                 CalibrationError, match=r"Output 1 \(counted from 0\) differs"
             ):
                 release.fit(INCOMES)
-            with pytest.raises(CalibrationError, match="is 0"):
-                SensitivitySampler(np.max, random_state=1).fit(INCOMES)
+    with pytest.raises(CalibrationError, match="is 0"):
+        SensitivitySampler(np.max, random_state=1).fit(INCOMES)
 
 
 class Highest(BaseEstimator):
