@@ -383,14 +383,14 @@ def test_public_members_are_in_the_reference():
 
 def test_guarantees_are_not_in_the_list_of_parameters():
     """After a section, the paragraph needs a heading of its own: Notes."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    texts = {f: f.read_text() for f in (ROOT / "skparisk").rglob("*.py")}
-    for file in (file for file in texts if "**Guarantee**" in texts[file]):
-        for node in ast.walk(ast.parse(texts[file])):
-            text = ast.get_docstring(node) if isinstance(node, documented) else ""
-            before, found, _ = (text or "").partition("**Guarantee**")
+    found = 0
+    for file in (ROOT / "skparisk").rglob("*.py"):
+        for text in re.findall(r'"""(.*?)"""', file.read_text(), re.S):
+            before, marked, _ = inspect.cleandoc(text).partition("**Guarantee**")
             headings = re.findall(r"^(\w[\w ]*)\n-+$", before, re.M)
-            assert not found or headings[-1:] in ([], ["Notes"]), file
+            assert not marked or headings[-1:] in ([], ["Notes"]), file
+            found += bool(marked)
+    assert found > 50
 
 
 def test_pages_are_written_where_they_change_and_removed_with_their_names(tmp_path):
