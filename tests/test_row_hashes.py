@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from guises import GUISES, as_objects, people, sketch_of, sparse_table
+from guises import GUISES, as_objects, as_records, people, sketch_of, sparse_table
 from scipy import sparse
+
+from skparisk.reference import _sketch
 
 
 def hashes(records, y=None):
@@ -170,3 +172,21 @@ def test_data_frames_need_not_be_installed():
         "SensitivitySampler(np.mean, gamma=0.1, n_pairs=20).fit(X)\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_hashes_of_private_records_are_keyed(monkeypatch):
+    """By SipHash-2-4: the value of its authors, for the key 00 ... 0f and 00 ... 07."""
+    key, message = (
+        int.from_bytes(bytes(range(*ends)), "little") for ends in ((0, 8), (8, 16))
+    )
+    monkeypatch.setattr(
+        "skparisk.reference._sketch._process_key", lambda: (key, message)
+    )
+    rows = np.array([[key]], dtype=np.uint64)
+    monkeypatch.setattr("skparisk.reference._sketch._row_hashes", lambda table: rows)
+    assert _sketch._keyed_row_hashes(None)[0, 0] == 0x93F5F5799A932462
+    monkeypatch.undo()
+    of = _sketch.RecordSketch.of
+    one = of(as_records(people()), keyed=True)
+    assert one.overlaps(of(as_records(people()), keyed=True))
+    assert not np.isin(one.features, sketch_of(people()).features).any()

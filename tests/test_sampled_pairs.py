@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from sklearn.covariance import ledoit_wolf
 
 from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, required_pairs
 from skparisk.core.laws import Gaussian, Laplace
@@ -11,6 +12,7 @@ from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import CHUNK, SampledPairs, Withheld, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
 from skparisk.sensitivity import calibrate
+from skparisk.sensitivity._noise_shape import sampling_moments
 
 RNG = np.random.default_rng(0)
 
@@ -69,6 +71,29 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     assert pairs.withheld is withheld
     for name, value in vars(nothing).items():
         np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("by_errors", [False, True])
+def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(
+    by_errors, relation
+):
+    """Of pairs with answers, shrunk as scikit-learn does; or by more than errors."""
+    values = np.random.default_rng(2).normal(size=(50, 3)) @ np.tri(3)
+    values[:, 1] *= 1e-9 / np.abs(values[:, 1]).max()
+    differences = np.concatenate([values, np.full((4, 3), np.inf)])
+    errors, rounding = None, np.array([0.0, 1e-9, 0.0])
+    if by_errors:
+        errors, rounding = np.array([0.0, 1e-9, 0.0]), np.zeros(3)
+    pairs = SampledPairs(differences, errors, rounding)
+    found = sampling_moments(pairs, 200, relation).matrix()
+    moving = values[:, [0, 2]]
+    scales = np.sqrt(np.mean(moving**2, axis=0))
+    shrunk, _ = ledoit_wolf(moving / scales, assume_centered=True)
+    expected = np.zeros((3, 3))
+    expected[np.ix_([0, 2], [0, 2])] = scales[:, None] * shrunk * scales * 200
+    changed = {"replace-one": 2, "add-remove": 1}[relation]
+    np.testing.assert_allclose(found, expected / changed, rtol=1e-9)
 
 
 def test_some_of_the_pairs():
