@@ -656,3 +656,13 @@ def test_positive_numbers_out_of_range_are_refused(value):
         }.items():
             with pytest.raises(ValueError, match=f"^{name} must be a number in"):
                 bessel_joint_confidence(*arguments, 0.5)
+
+
+@pytest.mark.parametrize("given_", [0.02, PAC(0.02)])
+def test_the_probability_to_fail_is_that_of_the_rule(given_):
+    """Also of a rule that is given as one; others have none."""
+    pac = {"calibration": given_} if isinstance(given_, PAC) else {"failure_prob": 0.02}
+    public = np.random.default_rng(0).normal(size=(900, 1))
+    for how, failing in (({}, 0.0), ({"calibration": "pac"} | pac, 0.02)):
+        sampler = SensitivitySampler(np.mean, n_pairs=400, random_state=0, **how)
+        assert sampler.fit(public).certificate_.failure_prob == failing
