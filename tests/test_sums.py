@@ -118,10 +118,10 @@ def test_an_enormous_record_that_leaves_takes_no_digits_with_it():
 
 
 @pytest.mark.parametrize(("kept", "cache"), [(0, 64), (0, 400), (2**24, 2**19)])
-@pytest.mark.parametrize("m", [1, 20])
+@pytest.mark.parametrize("m", [0, 1, 20])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "products"])
 def test_sums_of_rows_are_those_of_numpy(kind, m, kept, cache, monkeypatch):
-    """Of few databases and of many; products that are kept or made in parts."""
+    """Of no, few and many databases; products that are kept or made in parts."""
     monkeypatch.setattr(module, "_KEPT", kept)
     monkeypatch.setattr(module, "_IN_CACHE", cache)
     rng = np.random.default_rng(1)
