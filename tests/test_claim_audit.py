@@ -40,7 +40,6 @@ from skparisk.audit import (
     PairAttack,
     ShareBeyond,
     estimate_epsilon_lower_bound,
-    find_worst_neighbor,
 )
 from skparisk.core.claim import mint
 from skparisk.reference import TableReference
@@ -356,24 +355,17 @@ def test_a_model_that_learns_nothing_is_refused():
         audit_claim(Nothing(), X, claim=1.0, **FEW)
 
 
-@pytest.mark.slow
-def test_given_pairs_are_attacked_and_canaries_searched():
+def test_given_pairs_are_attacked():
     pair = ((X[:40], Y[:40]), (np.vstack([[[9.0, 9.0]], X[1:40]]), Y[:40]))
     found = audit_claim(RIDGE, X, Y, pairs=[pair], fit_params=PUBLIC, **FEW)
     assert found.share is None
     assert found.worst.allowed > 1  # more than the claim: outside of its risk
-    found = audit_claim(RIDGE, X, Y, pairs="canary", fit_params=PUBLIC, **FEW)
-    assert found.worst_neighbor.epsilon == pytest.approx(found.worst.allowed, rel=0.01)
-    assert "Worst neighbor found" in str(found)
-    assert found.to_dict()["worst_neighbor"]["n_trials"] == 400
-    found = audit_claim(NoisyMean(), X, pairs="canary", claim=9.0, **FEW)
-    assert "the answer moves by" in str(found)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"pairs": "all"}, "pairs must be 'sampled', 'canary' or a list"),
+        ({"pairs": "all"}, "pairs must be 'sampled' or a list"),
         ({"pairs": [(X, X)]}, "pairs must be"),
         ({"pairs": []}, "pairs must be"),
         ({"n_records": 80}, "X must have more than n_records=80 rows"),
@@ -392,8 +384,6 @@ def test_what_cannot_be_audited_is_refused():
         audit_claim(3, X, claim=1.0, **FEW)
     with pytest.raises(ValueError, match="with a claim such as"):
         audit_claim(lambda database: 1.0, X, **FEW)
-    with pytest.raises(ValueError, match="must not be 'canary' with a callable"):
-        audit_claim(lambda database: 1.0, X, claim=1.0, pairs="canary", **FEW)
     secret = SensitivitySampler(reference=SecretSample(0.5))
     with pytest.raises(IncompatibleError, match="which records of one database"):
         audit_claim(PrivateRidge(sensitivity=secret), X, Y, **FEW)
@@ -469,14 +459,6 @@ def test_what_a_release_raises_says_of_which_pair():
         assert "by a release of pair" in error.value.__notes__[0]
 
 
-def test_a_neighbor_that_fails_is_the_worst():
-    box = [(-1.0, 9.0), (-1.0, 1.0)]
-    worst = find_worst_neighbor(Fails(), X, box=box, random_state=0)
-    assert worst.distance == math.inf
-    assert worst.position == 0
-    assert worst.record[0] > 3
-
-
 @pytest.mark.parametrize("bar", [True, False])
 def test_progress_is_shown_by_releases(bar, capsys, monkeypatch):
     every = partial(tqdm.auto.tqdm, mininterval=0)
@@ -503,13 +485,9 @@ def test_a_database_without_an_answer_is_infinitely_far():
 
 
 def test_a_ledger_is_not_charged():
-    with PrivacyLedger(epsilon=1.0) as ledger:
-        for look in (
-            lambda: audit_claim(NoisyMean(), X, claim=1.0, **FEW),
-            lambda: find_worst_neighbor(np.mean, X),
-        ):
-            with pytest.raises(IncompatibleError, match="outside of the ledger"):
-                look()
+    refused = pytest.raises(IncompatibleError, match="outside of the ledger")
+    with PrivacyLedger(epsilon=1.0) as ledger, refused:
+        audit_claim(NoisyMean(), X, claim=1.0, **FEW)
     assert not ledger.releases
 
 
@@ -520,61 +498,7 @@ def test_a_model_with_a_fitted_sampler_meets_no_warning():
     assert model.coef_.shape == (2,)
 
 
-# The worst neighbor, and numbers without noise
-
-
-def test_the_worst_neighbor_of_a_mean_is_an_end_of_the_box():
-    found = find_worst_neighbor(np.mean, X[:10], box=[(-9, 9), (-1, 1)], random_state=0)
-    assert abs(np.array(found.record)).tolist() == [9.0, 1.0]
-    changed = found.neighbor_of(X[:10])[0]
-    assert np.count_nonzero((changed != X[:10]).any(axis=1)) == 1
-    moved = abs(np.mean(changed) - np.mean(X[:10]))
-    assert moved == pytest.approx(found.distance)
-
-
-def test_a_search_knows_targets_labels_and_the_noise():
-    model = PrivateRidge(sensitivity="bound", x_norm=3.0, y_bounds=(-5.0, 5.0))
-    found = find_worst_neighbor(model, X, Y, n_trials=20, random_state=0)
-    assert found.epsilon is None  # it states no sampled pairs
-    assert Y.min() <= found.target <= Y.max()
-    found = find_worst_neighbor(
-        RIDGE, X, Y, n_trials=10, fit_params=PUBLIC, random_state=0
-    )
-    assert found.epsilon == pytest.approx(found.distance)
-    exact = clone(RIDGE).set_params(epsilon=math.inf)
-    found = find_worst_neighbor(
-        exact, X, Y, n_trials=10, fit_params=PUBLIC, random_state=0
-    )
-    assert found.epsilon is None
-
-    def shares(X, y):
-        return np.mean(y == "b")
-
-    labels = np.array(["a", "b"])[(Y > 0).astype(int)]
-    found = find_worst_neighbor(shares, X, labels, n_trials=40, random_state=0)
-    assert found.distance == pytest.approx(1 / 80)
-    assert found.target in ("a", "b")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((np.mean, [1.0, 2.0]), "X must be a table of finite numbers"),
-        ((3, X), "estimator must have fit"),
-        ((np.mean, X, np.zeros((80, 2))), "y must be of shape"),
-    ],
-)
-def test_what_cannot_be_searched_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        find_worst_neighbor(*arguments)
-
-
-@pytest.mark.parametrize("box", [[(0, 1)], [(1, 0), (0, 1)], [(0, 1, 2)] * 2])
-def test_a_box_has_two_bounds_for_each_column(box):
-    with pytest.raises(ValueError, match="box must have a lower and an upper bound"):
-        find_worst_neighbor(np.mean, X, box=box)
-    with pytest.raises(ValueError, match="box must have finite bounds"):
-        find_worst_neighbor(np.mean, X, box=[(0, math.inf)] * 2)
+# Numbers without noise
 
 
 class Slots:

@@ -19,7 +19,6 @@ from skparisk.audit._lower_bound import (
     estimate_epsilon_lower_bound,
 )
 from skparisk.audit._reference_audit import ReferenceAudit
-from skparisk.audit._worst_neighbor import WorstNeighbor, find_worst_neighbor
 
 __all__ = [
     "ClaimAudit",
@@ -27,10 +26,8 @@ __all__ = [
     "PairAttack",
     "ReferenceAudit",
     "ShareBeyond",
-    "WorstNeighbor",
     "audit_claim",
     "audit_reference",
     "estimate_epsilon_lower_bound",
-    "find_worst_neighbor",
     "required_blocks",
 ]

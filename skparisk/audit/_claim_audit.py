@@ -26,18 +26,13 @@ from skparisk.audit._releases import (
     KnownNoise,
     Pair,
     Records,
-    refuse_in_ledger,
-)
-from skparisk.audit._worst_neighbor import (
-    WorstNeighbor,
-    find_worst_neighbor,
-    search,
 )
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate
 from skparisk.core.pairs import SampledPairs
 from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import take_rows
+from skparisk.ledger._open import refuse_without_level
 from skparisk.neighbors import known_pairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import as_records, as_targets, n_rows
@@ -161,9 +156,6 @@ class ClaimAudit:
     share : ShareBeyond or None
         Of fresh pairs; None where the claim is about every pair.
 
-    worst_neighbor : WorstNeighbor or None
-        What a search found, with ``pairs="canary"``.
-
     n_failed : int
         Fits that failed: each of them is a release without numbers.
 
@@ -191,7 +183,6 @@ class ClaimAudit:
     n_releases: int
     attacks: tuple[PairAttack, ...]
     share: ShareBeyond | None = None
-    worst_neighbor: WorstNeighbor | None = None
     n_failed: int = 0
     failure: str = ""
 
@@ -264,12 +255,6 @@ class ClaimAudit:
                 f"{self.failure.partition(':')[0]}), which counts as a release without "
                 "numbers."
             )
-        if self.worst_neighbor is not None:
-            found = self.worst_neighbor
-            level = f"the answer moves by {found.distance:.4g}"
-            if found.epsilon is not None and math.isfinite(found.epsilon):
-                level = f"epsilon = {ceil_text(found.epsilon, 3)} at the stated noise"
-            said.append(f"Worst neighbor found, in {found.n_trials} trials: {level}.")
         said.append(
             "An audit looks at answers without noise, and is no release: keep it "
             "inside unless the records are public."
@@ -480,10 +465,9 @@ def audit_claim(
     y : array-like of shape (n_rows,), default=None
         Their targets or labels.
 
-    pairs : {"sampled", "canary"} or list of tuple, default="sampled"
+    pairs : "sampled" or list of tuple, default="sampled"
         "sampled": fresh pairs, which replace one record by another one; those that move
-        the answer most are attacked, where the noise is known. "canary": one fresh
-        database, and the result of :func:`find_worst_neighbor`. Else the pairs to
+        the answer most are attacked, where the noise is known. Else the pairs to
         attack, each of two databases (X,) or (X, y).
 
     n_releases : int, default=1000
@@ -555,7 +539,11 @@ def audit_claim(
     >>> found.share.n_pairs
     200
     """
-    refuse_in_ledger("An audit of a claim")
+    refuse_without_level(
+        "An audit of a claim",
+        remedy="It looks at answers without noise: use public or simulated records, "
+        "outside of the ledger.",
+    )
     check_confidence(confidence)
     check_n_jobs(n_jobs)
     verbose = check_verbose(verbose)
@@ -564,25 +552,9 @@ def audit_claim(
     rng = np.random.default_rng(seed_sequence(random_state))
     population = Population.of(X, y, n_records)
     given = _check_pairs(pairs)
-    if pairs == "canary" and not hasattr(estimator, "fit"):
-        raise ValueError(
-            "pairs must not be 'canary' with a callable, which answers with noise: "
-            "search with find_worst_neighbor among answers without noise, and give the "
-            "pair."
-        )
     first = given[0] if given else population.pair(population.rows(1, rng), 0)
     audited = Audited.of(estimator, first, fit_params, claim)
     stated, known = audited.claim, audited.known
-    worst = None
-    if pairs == "canary":
-        seed = int(rng.integers(2**31))
-        if known is not None:
-            worst = search(known.answer, known, first[0], random_state=seed)
-        else:
-            worst = find_worst_neighbor(
-                estimator, *first[0], fit_params=fit_params, random_state=seed
-            )
-        given = [(first[0], worst.neighbor_of(*first[0]))]
     n_beyond = None
     if not given:
         most = n_rows(population.X) // 2
@@ -641,7 +613,6 @@ def audit_claim(
         n_releases,
         tuple(attacks),
         share,
-        worst,
         n_failed=len(failures),
         failure=failures[0] if failures else "",
     )
@@ -649,7 +620,7 @@ def audit_claim(
 
 def _check_pairs(pairs: Any) -> list[Pair]:
     """Return the pairs that are given; none where they are found."""
-    if isinstance(pairs, str) and pairs in ("sampled", "canary"):
+    if isinstance(pairs, str) and pairs == "sampled":
         return []
     if (
         isinstance(pairs, str)
@@ -662,8 +633,8 @@ def _check_pairs(pairs: Any) -> list[Pair]:
         )
     ):
         raise ValueError(
-            "pairs must be 'sampled', 'canary' or a list of pairs of databases, each a "
-            f"tuple (X,) or (X, y), got {type(pairs).__name__} {pairs!r:.60}."
+            "pairs must be 'sampled' or a list of pairs of databases, each a tuple "
+            f"(X,) or (X, y), got {type(pairs).__name__} {pairs!r:.60}."
         )
     return list(pairs)
 

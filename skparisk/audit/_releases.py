@@ -18,7 +18,6 @@ from skparisk.core.claim import Certificate, as_certificate
 from skparisk.core.laws import Law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import silenced
-from skparisk.ledger._open import refuse_without_level
 from skparisk.queries._state import find_places, read
 from skparisk.reference._records import as_records, as_targets, n_rows
 from skparisk.sensitivity import SensitivitySampler
@@ -68,10 +67,6 @@ class KnownNoise:
             moved = self.answer(first) - self.answer(second)
         except Exception:  # which tells the databases apart by itself
             return math.inf
-        return self.length(moved)
-
-    def length(self, moved: NDArray[np.float64]) -> float:
-        """Return how long a difference of two answers is, over the noise scale."""
         white = self.noise.shape.whiten(moved[np.newaxis])
         scale = self.noise.noise_scale
         return float(np.linalg.norm(white[0], ord=self.law.norm)) / scale
@@ -169,15 +164,6 @@ class Audited:
             return numbers_of(fitted, places)
 
         return cls(name, release, stated, known, failures)
-
-
-def refuse_in_ledger(what: str) -> None:
-    """Refuse what looks at releases without noise where a ledger is open."""
-    refuse_without_level(
-        what,
-        remedy="It looks at answers without noise: use public or simulated records, "
-        "outside of the ledger.",
-    )
 
 
 def fit_to(estimator: Any, database: Records, params: Mapping[str, Any]) -> Any:
