@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from skparisk.core.claim import Certificate as Certificate
     from skparisk.cost import CompensationModel as CompensationModel
     from skparisk.density import PrivateKernelDensity as PrivateKernelDensity
-    from skparisk.displays import AttackDisplay as AttackDisplay
-    from skparisk.displays import AuditDisplay as AuditDisplay
     from skparisk.displays import CostDisplay as CostDisplay
     from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
     from skparisk.displays import SensitivityDisplay as SensitivityDisplay
@@ -58,8 +56,6 @@ _HOMES = {
     "cost": ("CompensationModel",),
     "density": ("PrivateKernelDensity",),
     "displays": (
-        "AttackDisplay",
-        "AuditDisplay",
         "CostDisplay",
         "RiskCurveDisplay",
         "SensitivityDisplay",

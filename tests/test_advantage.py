@@ -20,7 +20,6 @@ from skparisk._text import guesses_text, people_text
 from skparisk.core.claim import Advantage, Assumption, DominatingLoss, Leak, remade
 from skparisk.core.exact import sample_discrete_laplace
 from skparisk.core.laws import Gaussian, Laplace, Law, as_law, true_positives
-from skparisk.displays._attack import true_positive_rates
 from skparisk.mechanisms import Exponential
 
 LAWS = {"laplace": (Laplace(), stats.laplace), "gaussian": (Gaussian(), stats.norm)}
@@ -215,31 +214,6 @@ def test_success_is_that_of_the_best_guess():
     for bad in (-0.1, 1.1, math.nan, "half", [0.5, 2]):
         with pytest.raises(ValueError, match=r"prior must be in \[0, 1\], got"):
             gain.success(bad)
-
-
-def test_curve_of_tests_is_within_what_the_numbers_allow():
-    gain = Advantage(0.3, 0.5, 0.05, 0.02, 0.4)
-    rates = np.linspace(0, 1, 201)
-    mean, quantile = true_positive_rates(gain, rates)
-    for curve, most, detected in ((mean, 0.3, 0.02), (quantile, 0.5, 0.4)):
-        assert (curve <= np.minimum(rates + most, 1) + 1e-15).all()
-        assert (np.diff(curve) >= 0).all()
-        assert curve[2] == detected
-    with pytest.raises(ValueError, match="false_positive_rate must be in"):
-        true_positive_rates(gain, [0.1, 1.5])
-
-
-@pytest.mark.parametrize("shift", [0.05, 0.5, 2.0])
-@every_law
-def test_curve_of_tests_is_above_the_exact_one(law, density, shift):
-    """Concave curves are below the lines through 0 and what is known at 1 %."""
-    (gained,), (detected,) = (
-        law.advantage([shift], **FINE),
-        law.true_positive_rate([shift], 0.01, **FINE),
-    )
-    gain = Advantage(gained, gained, 0.0, detected, detected)
-    rates = np.linspace(0, 1, 501)
-    assert (true_positive_rates(gain, rates).mean >= law.trade_off(rates, shift)).all()
 
 
 @pytest.mark.parametrize(

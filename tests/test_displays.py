@@ -14,13 +14,10 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from skparisk.audit import ClaimAudit, PairAttack
 from skparisk.core.claim import Leak
 from skparisk.core.pairs import Withheld
 from skparisk.cost import CompensationModel
 from skparisk.displays import (
-    AttackDisplay,
-    AuditDisplay,
     CostDisplay,
     RiskCurveDisplay,
     SensitivityDisplay,
@@ -173,6 +170,9 @@ def test_caveats_are_in_the_legend(sampler):
         "name (δ = 0.1, not a guarantee)": certificate(
             leaks=[Leak.SEEDED_NOISE], delta=0.1
         ),
+        "name (not counting what was released without noise)": certificate(
+            leaks=[Leak.FITTED_PARTS]
+        ),
         "name (over resamples of the private data)": certificate(
             leaks=[Leak.PRIVATE_REFERENCE], curve=None
         ),
@@ -227,18 +227,14 @@ def test_what_is_not_known_is_not_drawn():
 
 def every_display(sampler):
     """Return displays of each kind, and what `plot` is asked for."""
-    attack = AttackDisplay(certificate(), estimator_name="it")
-    found = PairAttack(1.3, 1.0, 0.0, 0.7, 0.75, "exact repeats")
-    audit = ClaimAudit("release", certificate(), 0.95, 1000, (found,))
+    risk = RiskCurveDisplay(certificate(), estimator_name="it")
     budgets = CostDisplay.from_model(CompensationModel(5500.0), 0.5)
     return [
-        (RiskCurveDisplay.from_estimator(sampler), {"name": "other"}),
-        (SensitivityDisplay.from_estimator(sampler), {"name": "other"}),
+        (RiskCurveDisplay.from_estimator(sampler), {"label": "other"}),
+        (SensitivityDisplay.from_estimator(sampler), {}),
         (RiskCurveDisplay(certificate(leaks=[Leak.SEEDED_NOISE])), {}),
         (SensitivityDisplay(TIED), {}),
-        (attack, {"kind": "success"}),
-        (pickle.loads(pickle.dumps(attack)), {"kind": "trade-off", "lw": 3}),
-        (AuditDisplay(audit), {}),
+        (pickle.loads(pickle.dumps(risk)), {"lw": 3}),
         (budgets, {"linewidth": 3}),
         (CostDisplay(budgets.curves, against="error", caveat="not so"), {}),
         (CostDisplay([]), {}),
@@ -289,7 +285,6 @@ def test_draws_into_given_axes(sampler):
     for draw, given in (
         (RiskCurveDisplay.from_estimator, sampler),
         (SensitivityDisplay.from_estimator, sampler),
-        (AttackDisplay.from_estimator, sampler),
         (RiskCurveDisplay.from_certificate, sampler.certificate_),
         (CostDisplay.from_model, CompensationModel(1.0)),
     ):
@@ -304,7 +299,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
         RiskCurveDisplay.from_certificate(sampler.certificate_, name="own", **words),
         SensitivityDisplay.from_estimator(sampler, name="own", **words),
         SensitivityDisplay(TIED, estimator_name="own").plot(**words),
-        SensitivityDisplay(TIED, estimator_name="a").plot(name="own", **words),
         SensitivityDisplay(TIED, estimator_name="a").plot(label="own", **words),
     ):
         assert display.line_.get_color() == "red"
@@ -355,7 +349,7 @@ def test_curves_share_axes_and_all_stay_in_sight(known_ridge):
         figure = Figure()
         ax = figure.subplots()
         for display in order:
-            display.plot(ax, name="one")
+            display.plot(ax, label="one")
         figure.canvas.draw()
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
         low, high = ax.get_xlim()
@@ -414,6 +408,11 @@ def test_known_sensitivity_has_no_pairs_to_draw(known_ridge):
     for model in (known_ridge, declared, known):
         with pytest.raises(IncompatibleError, match=expected):
             SensitivityDisplay.from_estimator(model)
+
+
+def test_what_is_no_certificate_is_refused():
+    with pytest.raises(ValueError, match="certificate must be a Certificate, got 0.1"):
+        RiskCurveDisplay(0.1)
 
 
 SENSITIVITY_ERRORS = {

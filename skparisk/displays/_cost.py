@@ -10,7 +10,7 @@ import numpy as np
 from skparisk.core.checks import check_choice
 from skparisk.core.rounding import ceil_text
 from skparisk.cost import CostModel, Frontier, RiskLaw
-from skparisk.displays._steps import Display, Floats, fit_levels
+from skparisk.displays._base import Display, Floats, fit_levels
 
 _AXES = {
     "epsilon": "privacy level ε used for the cost",
