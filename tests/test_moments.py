@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -112,43 +111,6 @@ def test_several_targets_and_none():
         X, X_reference=PUBLIC["X_reference"]
     )
     np.testing.assert_allclose(known.mean(), X.mean(axis=0), rtol=1e-3)
-
-
-def test_discriminants_are_those_of_scikit_learn():
-    """Of three classes, of two by one column, and of some features."""
-    X, _ = people(400)
-    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] + X[:, 2] > 4)
-    wide = {**WIDE, "y_bounds": (0, 1), "epsilon": np.inf}
-    three = PrivateMoments(**wide).fit(X, labels[:, None] == np.arange(3))
-    two = PrivateMoments(**wide).fit(X, (labels == 2).astype(float))
-    for moments, told, names in (
-        (three, labels, ["a", "b", "c"]),
-        (two, (labels == 2).astype(int), [False, True]),
-    ):
-        for features in (None, [2, 0]):
-            some = X if features is None else X[:, features]
-            named = np.array(names)[told]
-            model = moments.lda(names, features=features)
-            known = LinearDiscriminantAnalysis("lsqr").fit(some, named)
-            assert list(model.classes_) == list(known.classes_)
-            found, expected = model.predict_proba(some), known.predict_proba(some)
-            np.testing.assert_allclose(found, expected, atol=0.01)
-            found, expected = (
-                each.decision_function(some).reshape(400, -1) for each in (model, known)
-            )
-            if len(names) > 2:  # scikit-learn adds the same to all scores of a record
-                found, expected = found - found[:, :1], expected - expected[:, :1]
-            np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.05)
-            assert (model.predict(some) == known.predict(some)).mean() > 0.99
-            assert model.score(some, named) > 0.6
-            np.testing.assert_allclose(model.priors_, known.priors_, rtol=1e-3)
-            np.testing.assert_allclose(model.means_, known.means_, atol=0.01)
-    assert list(three.lda().classes_) == [0, 1, 2]
-    for wrong in (["a", "b"], ["a", "b", "b"]):
-        with pytest.raises(ValueError, match="classes must be 3 different labels"):
-            three.lda(wrong)
-    noisy = PrivateMoments(**{**wide, "epsilon": 1.0}).fit(X[:30], labels[:30] == 2)
-    assert np.isfinite(noisy.lda().predict_proba(X)).all()
 
 
 def test_means_covariances_and_components(exact):
@@ -289,7 +251,7 @@ def test_the_noise_is_known():
 
 def test_derived_models_say_what_they_are(noisy):
     """They have the certificate and cannot be fitted or cloned; copies are the same."""
-    for model in (noisy.ridge(), noisy.ols(), noisy.pca(2), noisy.lda()):
+    for model in (noisy.ridge(), noisy.ols(), noisy.pca(2)):
         assert model.certificate_ is noisy.certificate_
         assert model.n_features_in_ == 3
         with pytest.raises(IncompatibleError, match="cannot be fitted"):

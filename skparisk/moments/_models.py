@@ -8,10 +8,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import softmax
 from sklearn.base import (
     BaseEstimator,
-    ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
@@ -192,50 +190,6 @@ class MomentsPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromMoments)
         return len(self.components_)
 
 
-class MomentsLDA(ClassifierMixin, FromMoments):
-    """Linear discriminants from released sums; made by :meth:`PrivateMoments.lda`.
-
-    Attributes
-    ----------
-    classes_, priors_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of the targets, and their shares.
-
-    means_ : ndarray of shape (n_classes, n_features)
-        Mean of each feature in each class, within the bounds.
-
-    coef_, intercept_ : ndarray of shape (n_classes, n_features), (n_classes,)
-        Coefficients and intercept of the score of each class.
-
-    certificate_, n_features_in_, feature_names_in_ : objects
-        The claim of the release, and the features: :ref:`private-attributes`.
-    """
-
-    classes_: NDArray[Any]
-    priors_: Floats
-    means_: Floats
-    coef_: Floats
-    intercept_: Floats
-
-    def decision_function(self, X: Any) -> Floats:
-        """Return the score of each class, or of two classes that of the second.
-
-        Of shape (n_rows, n_classes) or (n_rows,), for `X` with a row for each record.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, of shape (n_rows, n_classes)."""
-        return np.asarray(softmax(self._scores(X), axis=1))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row, of shape (n_rows,)."""
-        return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
-
-    def _scores(self, X: Any) -> Floats:
-        return np.asarray(self._check(X) @ self.coef_.T + self.intercept_)
-
-
 def fit_ridge(
     sums: ReleasedSums, alpha: float, features: Columns, targets: Columns
 ) -> MomentsRidge:
@@ -343,38 +297,4 @@ def fit_pca(
     total = values.sum()
     shares = np.divide(values[order], total, out=np.zeros(k), where=total > 0)
     model.explained_variance_ratio_ = shares
-    return model
-
-
-def fit_lda(
-    sums: ReleasedSums,
-    classes: NDArray[Any],
-    features: Columns,
-    targets: Columns,
-    units: Units,
-) -> MomentsLDA:
-    """Return discriminants with a covariance that all classes share.
-
-    Targets are 1 or 0 for each class; a single one is 1 for the second of two.
-    """
-    n, rows = sums.n_records, np.concatenate([[0], features + 1])
-    # Sums of a constant and of features, times what tells each class.
-    totals = sums.matrix[rows, 0]
-    center, scale = sums.center[targets], sums.scale[targets]
-    told = sums.matrix[np.ix_(rows, targets + 1)]
-    told = totals[:, None] * center + told * scale
-    if len(targets) == 1:
-        told = np.column_stack([totals - told[:, 0], told[:, 0]])
-    counts = told[0].clip(min=1.0)
-    means = (told[1:] / counts).T.clip(-units.limit, units.limit)
-    products = sums.matrix[np.ix_(features + 1, features + 1)]
-    about = products - (means.T * counts) @ means
-    coef = n * means @ damped_inverse(about, sums.noise_size(features))
-    model = MomentsLDA()
-    model.classes_, model.priors_ = classes, counts / counts.sum()
-    intercept = np.log(model.priors_) - 0.5 * np.sum(coef * means, axis=1)
-    # Back to the units of the data.
-    model.means_ = sums.center[features] + sums.scale[features] * means
-    model.coef_ = coef / sums.scale[features]
-    model.intercept_ = intercept - model.coef_ @ sums.center[features]
     return model

@@ -24,12 +24,10 @@ from skparisk.core.laws import as_law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import hide_values
 from skparisk.moments._models import (
-    MomentsLDA,
     MomentsOLS,
     MomentsPCA,
     MomentsRidge,
     fit_damped,
-    fit_lda,
     fit_ols,
     fit_pca,
     fit_ridge,
@@ -57,8 +55,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     """Sums of records and of their products, released once, with noise.
 
     From the released sums follow, as post-processing: ridge regression for any penalty,
-    and least squares with standard errors that know the noise, for any features; linear
-    discriminants; means, covariances, correlations and principal components.
+    and least squares with standard errors that know the noise, for any features; means,
+    covariances, correlations and principal components.
 
     Parameters
     ----------
@@ -315,39 +313,6 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         """
         columns = self._columns(features)
         model = fit_pca(self.covariance(), self.mean(), n_components, columns)
-        return model.of(self, columns)
-
-    def lda(
-        self, classes: Sequence[Any] | None = None, *, features: Any = None
-    ) -> MomentsLDA:
-        """Return linear discriminants of classes.
-
-        The summed targets must be 1 or 0 in a column for each class, or in one column
-        for two classes.
-
-        Parameters
-        ----------
-        classes : sequence, default=None
-            Labels, in the order of the columns; of a single column the one for 0 first.
-            None: 0, 1, ...
-
-        features : sequence of int or str, default=None
-            As of `ridge`.
-
-        Raises
-        ------
-        ValueError
-            If there are no targets, or another number of classes.
-        """
-        columns, targets = self._columns(features), self._targets()
-        n_classes = max(2, len(targets))
-        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
-        if labels.shape != (n_classes,) or len(np.unique(labels)) < n_classes:
-            raise ValueError(
-                f"classes must be {n_classes} different labels, one for each that the "
-                f"targets tell, got {classes!r}."
-            )
-        model = fit_lda(self._sums, labels, columns, targets, self._units)
         return model.of(self, columns)
 
     def mean(self) -> Floats:
