@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from skparisk.linear_model import PrivateRidge as PrivateRidge
     from skparisk.metrics import private_score as private_score
     from skparisk.model_selection import PrivateGridSearchCV as PrivateGridSearchCV
-    from skparisk.model_selection import search_certificate as search_certificate
     from skparisk.moments import PrivateMoments as PrivateMoments
     from skparisk.reference import LearnedReference as LearnedReference
     from skparisk.reference import SchemaReference as SchemaReference
@@ -72,7 +71,7 @@ _HOMES = {
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
     "metrics": ("private_score",),
-    "model_selection": ("PrivateGridSearchCV", "search_certificate"),
+    "model_selection": ("PrivateGridSearchCV",),
     "moments": ("PrivateMoments",),
     "reference": (
         "LearnedReference",

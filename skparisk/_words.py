@@ -84,15 +84,6 @@ LEAKS = {
         "The secret sample was drawn from a seed (noise_random_state), and anyone who "
         "knows the seed knows who is used: this release is NOT private."
     ),
-    Leak.NOISELESS_CHOICE: (
-        "The candidates were scored on private records and one of them was chosen "
-        "without noise: only the models are counted."
-    ),
-    Leak.SPLITS_BY_VALUES: (
-        "The records were split by their values, as in stratified folds: changing one "
-        "record moves others to another fold, so the levels of the fits do not add up "
-        "to the level of all of them together. Use KFold or ShuffleSplit."
-    ),
     Leak.PRIVATE_REFERENCE: (
         "The neighboring databases were sampled from the private data themselves, or "
         "from a table that shares records with them: the guarantee is only about "

@@ -38,7 +38,7 @@ from skparisk import (
 )
 from skparisk.core import Assumption, Leak
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
+from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.reference import TableReference
 
 
@@ -137,18 +137,13 @@ FITTED = {
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("reference", [PUBLIC, {}])
-@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-def test_nothing_else_is_kept(selection, reference):
+def test_nothing_else_is_kept(selection):
     frame = pd.DataFrame(X, columns=["a", "b"])
-    if reference:
-        reference = reference | {
-            "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-        }
-    search = private_search(known(), ALPHAS, selection).fit(frame, Y, **reference)
+    public = PUBLIC | {"X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])}
+    search = private_search(known(), ALPHAS, selection).fit(frame, Y, **public)
     shown = {"best_score_", "cv_results_"} if selection == "reference" else set()
     expected = PARAMETERS | FITTED | {"feature_names_in_"}
-    assert set(vars(search)) == expected | (shown if reference else set())
+    assert set(vars(search)) == expected | shown
     assert list(search.feature_names_in_) == ["a", "b"]
     copied = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
@@ -247,21 +242,16 @@ def test_tags_tell_of_noise():
         private_search(
             known(noise_random_state=0),
             {"alpha": [0.1, 1.0]},
-            selection,
+            "exponential",
             noise_random_state=0,
-            **({"cv": 2} if selection == "reference" else {}),
-        )
-        for selection in SELECTIONS
-    ]
-    + [
+        ),
         PrivateGridSearchCV(
             PrivateLogisticRegression(sensitivity=1.0, noise_random_state=0),
             {"C": [0.1, 1.0]},
-            selection=selection,
+            selection="exponential",
             random_state=0,
             noise_random_state=0,
-        )
-        for selection in (ReferenceSelection(cv=2), "exponential")
+        ),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

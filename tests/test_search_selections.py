@@ -11,6 +11,8 @@ from searches import (
     BOUNDS,
     PUBLIC,
     SELECTIONS,
+    X_PUBLIC,
+    Y_PUBLIC,
     Constant,
     X,
     Y,
@@ -103,8 +105,9 @@ def test_names_are_short_for_objects_with_their_defaults(name):
     model = PrivateLogisticRegression(
         sensitivity=1.0, classes=[0, 1], noise_random_state=1
     )
+    public = {"X_reference": X_PUBLIC, "y_reference": (Y_PUBLIC > 0).astype(int)}
     by_name, by_object = (
-        repeatable(model, {"C": [0.1, 1.0]}, selection).fit(X, LABELS)
+        repeatable(model, {"C": [0.1, 1.0]}, selection).fit(X, LABELS, **public)
         for selection in (name, SELECTIONS[name]())
     )
     assert by_name.best_index_ == by_object.best_index_

@@ -76,8 +76,6 @@ class Leak(StrEnum):
 
     SEEDED_NOISE = "seeded-noise"
     SEEDED_DRAW = "seeded-draw"
-    NOISELESS_CHOICE = "noiseless-choice"
-    SPLITS_BY_VALUES = "splits-by-values"
     PRIVATE_REFERENCE = "private-reference"
     PRIVATE_CLASSES = "private-classes"
     PRIVATE_CATEGORIES = "private-categories"
@@ -92,9 +90,7 @@ class Leak(StrEnum):
         return self in _VOIDING
 
 
-_VOIDING = frozenset(
-    {Leak.SEEDED_NOISE, Leak.SEEDED_DRAW, Leak.NOISELESS_CHOICE, Leak.SPLITS_BY_VALUES}
-)
+_VOIDING = frozenset({Leak.SEEDED_NOISE, Leak.SEEDED_DRAW})
 
 
 class Assumption(StrEnum):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn import model_selection
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.compose import (
     ColumnTransformer,
     TransformedTargetRegressor,
@@ -18,16 +17,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin
 from skparisk.core.calibrate import find_known
-from skparisk.core.checks import IncompatibleError
-from skparisk.core.claim import Certificate, Leak, as_certificate
+from skparisk.core.claim import Certificate, as_certificate
 from skparisk.core.compose import compose_basic
 from skparisk.core.release import as_seeded
 from skparisk.model_selection._candidates import (
-    configure,
     has_pairs,
     own_sampler,
 )
@@ -37,19 +33,6 @@ from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._sampler import claim_at_most
 
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
-_BY_POSITION = (
-    model_selection.GroupKFold,
-    model_selection.GroupShuffleSplit,
-    model_selection.KFold,
-    model_selection.LeaveOneGroupOut,
-    model_selection.LeaveOneOut,
-    model_selection.LeavePGroupsOut,
-    model_selection.LeavePOut,
-    model_selection.PredefinedSplit,
-    model_selection.RepeatedKFold,
-    model_selection.ShuffleSplit,
-    model_selection.TimeSeriesSplit,
-)
 _FITS_EACH_ONCE = (
     ColumnTransformer,
     FeatureUnion,
@@ -85,102 +68,6 @@ class Candidate:
     def learns_more(self) -> bool:
         """Whether a fit may hold something of the data that has no noise."""
         return any(map(_may_learn, _parts(self.estimator).values()))
-
-
-def search_certificate(search: Any) -> Certificate:
-    """Count the releases of a search of scikit-learn around private estimators.
-
-    Each candidate was fitted once for each split, and the best once more. The scores
-    and the choice have no noise, so there is no guarantee, whatever the models spent:
-    choose with :class:`PrivateGridSearchCV`.
-
-    Parameters
-    ----------
-    search : GridSearchCV, RandomizedSearchCV or alike
-        Fitted, around a private estimator or a pipeline with one.
-
-    Returns
-    -------
-    guarantee : Certificate
-        The sum of all levels, deltas and risks, as they were asked for; always
-        ``void``, and with a leak if parts that are not of skparisk were fitted too.
-
-    Raises
-    ------
-    ValueError
-        If it is no search, has a certificate of its own, or its `estimator` asks for
-        another level by now than when it was fitted, as `best_estimator_` tells.
-
-    IncompatibleError
-        If a candidate has no private estimator, or something around it that may fit it
-        more often than once, such as an ensemble or another search.
-
-    Notes
-    -----
-    **Guarantee**. None. The count is basic composition of ``n_splits_`` fits of each
-    candidate and the last fit, at the levels of their parameters. An open
-    :class:`~skparisk.ledger.PrivacyLedger` counts the actual releases, with
-    ``n_jobs=None``.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from skparisk import PrivateRidge
-    >>> from skparisk.datasets import load_census
-    >>> from skparisk.model_selection import search_certificate
-    >>> ridge = PrivateRidge(epsilon=0.5, sensitivity=1.0)
-    >>> search = GridSearchCV(ridge, {"alpha": [0.1, 1.0]}, cv=5)
-    >>> spent = search_certificate(search.fit(*load_census(return_X_y=True)))
-    >>> spent.epsilon, spent.private  # 2 candidates, 5 folds each, and the best
-    (5.5, False)
-    """
-    if hasattr(search, "certificate_"):
-        raise ValueError(
-            f"search must be one of scikit-learn's; {type(search).__name__} has its "
-            "own certificate_."
-        )
-    for name in ("estimator", "refit"):
-        if not hasattr(search, name):
-            raise ValueError(f"search must be a fitted search, got {search!r}.")
-    check_is_fitted(search, ("cv_results_", "n_splits_"))
-    candidates = [
-        Candidate(params, configure(search.estimator, params))
-        for params in search.cv_results_["params"]
-    ]
-    levels = [level for candidate in candidates if (level := candidate.level)]
-    if len(levels) < len(candidates):
-        raise IncompatibleError(
-            "search must wrap a private estimator, or a pipeline that fits one once, "
-            f"got {search.estimator!r}; a PrivacyLedger that is open during the fit "
-            "counts any estimator."
-        )
-    spent = levels * search.n_splits_
-    if search.refit:
-        best = levels[search.best_index_]
-        if declared_certificate(search.best_estimator_) != best:
-            raise ValueError(
-                "search must have the estimator that it was fitted with: the levels "
-                "its parameters ask for are not those of best_estimator_."
-            )
-        spent.append(best)
-    total = compose_basic(spent)
-    leaks = [Leak.NOISELESS_CHOICE]
-    if may_split_by_values(search.cv, search.estimator):
-        leaks.append(Leak.SPLITS_BY_VALUES)
-    if any(candidate.learns_more for candidate in candidates):
-        leaks.append(Leak.LEARNS_MORE)
-    return total.weaken(leaks=leaks)
-
-
-def may_split_by_values(cv: Any, estimator: Any) -> bool:
-    """Tell if `cv` may look at values, as scikit-learn understands it.
-
-    Splits that are given as lists of indices are taken to be fixed; groups to be those
-    of the owners of records. A splitter that is not known may do anything.
-    """
-    if cv is None or isinstance(cv, Integral):
-        return is_classifier(estimator)
-    return hasattr(cv, "split") and type(cv) not in _BY_POSITION
 
 
 def private_parts(estimator: Any) -> list[Any]:

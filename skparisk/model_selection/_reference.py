@@ -9,16 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skparisk._words import LEAKS
-from skparisk.core.checks import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    is_whole,
-    warn_caller,
-)
-from skparisk.core.claim import Leak
+from skparisk.core.checks import IncompatibleError, is_whole
 from skparisk.core.compose import compose_basic
-from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._fits import (
     Choice,
@@ -27,7 +19,6 @@ from skparisk.model_selection._fits import (
     find_samplers,
     fit_recorded,
 )
-from skparisk.model_selection._levels import may_split_by_values
 from skparisk.model_selection._simulation import simulate_scores
 from skparisk.neighbors import sample_database
 from skparisk.reference import TableReference, as_reference
@@ -50,9 +41,8 @@ class ReferenceSelection(BaseEstimator):
     **Guarantee** (:ref:`thm-free-simulation`). That of one fit: the choice is free. The
     caller must ensure that the reference is public and describes the population.
 
-    Public are the reference that `fit` is given, or that of the sampler. Without either
-    the training data themselves are simulated on. This warns, and the certificate says
-    so. Candidates whose pairs were drawn before the choice are refused.
+    Public are the reference that `fit` is given, or that of the sampler; without either
+    it is refused, and so are candidates whose pairs were drawn before the choice.
 
     Examples
     --------
@@ -94,17 +84,9 @@ class ReferenceSelection(BaseEstimator):
         estimators = [candidate.estimator for candidate in candidates]
         n_records = _count_public_records(estimators, len(records))
         public = _find_public_records(estimators[0], records, n_records, made)
-        leaks: list[Leak] = []
-        if public is None:
-            by_values = may_split_by_values(self.cv, estimators[0])
-            leaks = [Leak.CHOSEN, *[Leak.SPLITS_BY_VALUES] * by_values]
-            warn_caller(
-                f"{LEAKS[Leak.CHOSEN]} Give X_reference, which must be public.",
-                PrivacyLeakWarning,
-            )
         scores = simulate_scores(
             estimators,
-            *(public or (records.X, records.y)),
+            *public,
             n_records=n_records,
             scoring=task.scoring,
             cv=self.cv,
@@ -114,11 +96,9 @@ class ReferenceSelection(BaseEstimator):
         )
         results = _tabulate([candidate.params for candidate in candidates], scores)
         index = int(results["rank_test_score"].argmin())
-        note = "a choice by scores on the private data themselves"
-        told = [tell_open(note=note, leaks=leaks), *charge_leaks([candidates[index]])]
+        told = charge_leaks([candidates[index]])
         fitted, releases = fit_recorded(estimators[index], records)
-        certificate = compose_basic([*told, *releases])
-        return Choice(index, fitted, certificate, None if public is None else results)
+        return Choice(index, fitted, compose_basic([*told, *releases]), results)
 
 
 def _tabulate(
@@ -147,8 +127,8 @@ def _tabulate(
 
 def _find_public_records(
     estimator: Any, records: Records, n_records: int, seed: np.random.SeedSequence
-) -> tuple[Any, Any] | None:
-    """Return public records, if any: those that were given, or of the sampler.
+) -> tuple[Any, Any]:
+    """Return public records: those that were given, or of the sampler.
 
     Not of the sampler in a pipeline, whose reference has the units of its last step. A
     reference that is no table makes two records for each of `n_records`.
@@ -157,7 +137,11 @@ def _find_public_records(
         return records.X_reference, records.y_reference
     sampler = own_sampler(estimator)
     if sampler is None or sampler.reference is None:
-        return None
+        raise ValueError(
+            "X_reference must be public records with selection='reference', which "
+            "scores the candidates on them, got None: give some, or choose on private "
+            "records by selection='exponential'."
+        )
     reference = as_reference(sampler.reference)
     if isinstance(reference, TableReference):
         return reference.pool.X, reference.pool.y

@@ -98,11 +98,8 @@ class PrivateGridSearchCV(GridSearchCV):
     best_index_ : int
         Their number in ``ParameterGrid(param_grid)``.
 
-    cv_results_ : dict
-        For "reference", if it was public: as in `GridSearchCV`, without times.
-
-    best_score_ : float
-        For "reference", if it was public: mean score of the best candidate.
+    cv_results_, best_score_ : dict, float
+        For "reference": as in `GridSearchCV`, without times.
 
     scorer_ : callable
         Scorer of `score`.
@@ -195,8 +192,8 @@ class PrivateGridSearchCV(GridSearchCV):
         Raises
         ------
         ValueError
-            If a parameter is out of range, a candidate refuses its parameters, or its
-            fit fails.
+            If a parameter is out of range, there is no public reference for
+            "reference", a candidate refuses its parameters, or its fit fails.
 
         IncompatibleError
             If a candidate is not private, or has another relation than "replace-one"
@@ -209,9 +206,8 @@ class PrivateGridSearchCV(GridSearchCV):
         Warns
         -----
         PrivacyLeakWarning
-            If "reference" has no reference but the training data, parts that are not of
-            skparisk are fitted to them, or the noise is seeded; and what the candidates
-            warn of.
+            If parts that are not of skparisk are fitted to the private records, or the
+            noise is seeded; and what the candidates warn of.
         """
         selection = self._check_parameters()
         check_consistent_length(X, y)
