@@ -94,10 +94,6 @@ LEAKS = {
         "The classes were not declared but read off the private labels: the set of "
         "classes is released without noise."
     ),
-    Leak.PRIVATE_CATEGORIES: (
-        "The categories were taken from the very records being transformed, so they "
-        "are not protected."
-    ),
     Leak.LEARNS_MORE: (
         "Parts of the estimator that are not from skparisk were fitted to the private "
         "data and may hold what they learned without noise."
@@ -245,10 +241,6 @@ PROVISOS = {
     Assumption.ROW_WISE_SCORE: (
         "The score of a record depends on that record alone: the model predicts each "
         "record by itself, and learned nothing from these records but what is released."
-    ),
-    Assumption.PUBLIC_CATEGORIES: (
-        "The categories were taken from the records that fit was given, which the "
-        "caller says are public, and other ones than those that are transformed."
     ),
     Assumption.PUBLIC_STEPS: (
         "Steps inside the estimator were fitted on the reference, which must be "
