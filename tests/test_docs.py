@@ -266,7 +266,6 @@ NOT_RUN = {
     "python -m pip install .\npython -m skparisk demo": "installs; see test_demo.py",
     '$ python -m pip install ".[cli]"': "installs",
     "mech <- DPMechLaplace(": "R, of another package",
-    "--attack simulated.csv": "options of a command; test_command_line.py runs some",
     "skparisk/\n": "a tree of folders",
     "import joblib\nfrom dask.distributed import Client": "test_dask.py has a cluster",
     'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",

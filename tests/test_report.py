@@ -1,6 +1,5 @@
 """Reports: one document as HTML, JSON and Markdown, with nothing in it that acts."""
 
-import dataclasses
 import hashlib
 import html
 import json
@@ -15,10 +14,9 @@ from certificate_cases import CASES, every_case
 from certificates import certificate, minted
 from costs import CustomCost
 
-from skparisk import ClaimAudit, PrivacyLedger, SensitivitySampler
+from skparisk import PrivacyLedger, SensitivitySampler
 from skparisk import _words as words
 from skparisk._filed import filed
-from skparisk.audit import PairAttack
 from skparisk.core.claim import Leak
 from skparisk.cost import CompensationModel
 from skparisk.mechanisms import (
@@ -36,13 +34,6 @@ OUTPUT |= {"summary", "timestamp", "comments", "exception", "fair"}
 POLICY = Policy(epsilon=1.0, gamma=0.05, reference_audited=True)
 INSIDE = "inside the environment only: it was computed from private data without noise"
 COST = CompensationModel(5500.0, n_people=100)
-AUDIT = ClaimAudit(
-    "PrivateRidge",
-    certificate(n_records=450),
-    0.95,
-    1000,
-    (PairAttack(0.3, 1.0, 0.0, 0.55, 0.75, "a <line>"),),
-)
 
 
 class Page(HTMLParser):
@@ -433,35 +424,10 @@ def test_without_a_guarantee_it_costs_all(changes):
     assert cost_of(again) == cost_of(report)
 
 
-@pytest.mark.parametrize("public", [False, True])
-def test_what_attacks_found_is_evidence(public):
-    """And stays inside, unless the records were public."""
-    report = Report(certificate(), attack_audit=AUDIT, audit_is_public=public)
-    verdict = about(report, "Evidence", "attack audit")
-    assert verdict.startswith("no evidence found")
-    assert (INSIDE in verdict) is not public
-    shown = section(report, "Evidence")
-    assert (
-        "".join(f"<li>{html.escape(text)}</li>" for text in AUDIT.to_dict()["meaning"])
-        in shown
-    )
-    assert (INSIDE in re.findall("<p>(.*?)</p>", shown)[0]) is not public
-    assert "<line>" not in report.to_html()
-    again = Report.from_dict(report.document)
-    assert again.to_markdown() == report.to_markdown()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"cost": 3}, "cost must be None or a CostModel, got 3"),
-        ({"attack_audit": "none"}, "attack_audit must be None or a ClaimAudit"),
-        ({"audit_is_public": "no"}, "audit_is_public must be True or False"),
-        (
-            {"attack_audit": dataclasses.replace(AUDIT, claim=minted(2.0))},
-            r"of the claim of source, with epsilon, delta, relation = \[1\.0, 0\.0, "
-            r"'replace-one'\], got one of \[2\.0, 0\.0, None\]",
-        ),
     ],
 )
 def test_what_is_no_evidence_is_refused(options, message):

@@ -91,7 +91,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="check a report against a policy",
         description="Check a report or a certificate against a policy, a file of TOML "
         "with any of: epsilon, delta, gamma (limits), relation, and, as true, "
-        "reference_audited, public_reference and attack_audited. One line a rule. "
+        "reference_audited and public_reference. One line a rule. "
         "What is checked is what it says: there is no signature by which to know who "
         "wrote it (see verify).",
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +53,6 @@ class Prepared:
     reference: dict[str, Any]
     data: dict[str, Any]
     test: dict[str, Any]
-    attacked: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +131,7 @@ class _Public:
 
 
 def prepare(options: argparse.Namespace) -> Prepared:
-    """Return what to fit, to score and to attack: nothing is released yet."""
+    """Return what to fit and to score: nothing is released yet."""
     import numpy as np
 
     from skparisk.reference import SchemaReference, SecretSample
@@ -204,7 +202,6 @@ def prepare(options: argparse.Namespace) -> Prepared:
         {"X_reference": public.X, "y_reference": public.y} if beside else {},
         records_of(options.data),
         records_of(options.test, fitted=False),
-        records_of(options.attack),
     )
 
 
@@ -232,8 +229,6 @@ SCORES = {
     "logistic": ("accuracy", "confusion_matrix", "brier_score"),
     "linear-svc": ("accuracy", "confusion_matrix"),
 }
-# Fewer than in Python, as each is a fit of a whole pipeline.
-_N_ATTACK_RELEASES = 400
 
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
@@ -343,26 +338,6 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar=("LOW", "HIGH"),
         help="public bounds of the target, for errors",
     )
-    attacked = parser.add_argument_group("an audit that attacks such releases")
-    attacked.add_argument(
-        "--attack",
-        type=Path,
-        metavar="RECORDS.csv",
-        help="records to fit and attack before the release, others than those of the "
-        "reference; what is found is in the report",
-    )
-    attacked.add_argument(
-        "--attack-is-public",
-        action="store_true",
-        help="they are public or simulated, so that what is found may be shown",
-    )
-    attacked.add_argument(
-        "--attack-releases",
-        type=checked(int, lambda value: check_at_least(value, "n_releases", 40)),
-        metavar="N",
-        help="releases of each database of each attacked pair, each of them a fit "
-        f"(default: {_N_ATTACK_RELEASES})",
-    )
     add_declared(parser)
     parser.set_defaults(run=run)
     return [parser]
@@ -378,7 +353,6 @@ def run(options: argparse.Namespace) -> int:
 
     check_files(options)
     check_score(options)
-    check_attack(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
     about = {"ledger": opened, "policy": policy, "cost": cost_in(options)}
@@ -389,7 +363,6 @@ def run(options: argparse.Namespace) -> int:
         with opened:  # for the fit alone there may be room
             check_room(options.epsilon, options.score_epsilon)
     check_secret(opened, options)
-    audit = None if options.attack is None else attack(prepared, options)
     scores = {}
     with contextlib.nullcontext() if opened is None else opened:
         fit_without_leaks(prepared.model, prepared.reference | prepared.data)
@@ -406,8 +379,6 @@ def run(options: argparse.Namespace) -> int:
         prepared.model,
         scores=scores,
         files=[options.output],
-        attack_audit=audit,
-        audit_is_public=options.attack_is_public,
         **about,
     )
     for path in options.report:
@@ -476,51 +447,11 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     if about["policy"] is None:
         return
     score = [] if options.score is None else [as_certificate(options.score_epsilon)]
-    # A reference can be audited afterwards, and an attack comes before the release.
-    open_yet = {"attack_audited"} if options.attack else set()
-    if options.secret_sample is None:  # for which there is no such audit
-        open_yet.add("reference_audited")
+    # A reference can be audited afterwards; for a secret sample there is no such audit.
+    open_yet = () if secret else ("reference_audited",)
     for check in about["policy"].check(claim, *score):
         if not check.passed and check.rule not in open_yet:
             raise ValueError(f"the policy '{options.policy}' would be broken: {check}.")
-
-
-def check_attack(options: argparse.Namespace) -> None:
-    """Refuse options of an attack that do not go together."""
-    if options.attack is None:
-        if options.attack_is_public or options.attack_releases is not None:
-            raise ValueError(
-                "give --attack, the records, with the other options of it."
-            )
-    elif options.secret_sample is not None or options.epsilon == math.inf:
-        raise ValueError(
-            "--attack must not be given with --secret-sample, as it compares two "
-            "databases, nor with --epsilon inf, which claims nothing."
-        )
-
-
-def attack(prepared: Prepared, options: argparse.Namespace) -> Any:
-    """Return what attacks on such releases find; nothing of it is charged."""
-    from skparisk.audit import audit_claim
-    from skparisk.reference._sketch import RecordSketch
-
-    X, y = prepared.attacked["X"], prepared.attacked["y"]
-    public = prepared.reference.values()
-    if public and RecordSketch.of(X, y).overlaps(RecordSketch.of(*public)):
-        raise ValueError(
-            "the records of --attack must be others than those of --reference."
-        )
-    return audit_claim(
-        prepared.model,
-        X,
-        y,
-        n_releases=options.attack_releases or _N_ATTACK_RELEASES,
-        n_records=min(len(prepared.data["X"]), len(X) // 2),
-        fit_params=prepared.reference,
-        n_jobs=options.n_jobs,
-        random_state=options.seed,
-        verbose=0 if options.json else 1,
-    )
 
 
 def check_score(options: argparse.Namespace) -> None:

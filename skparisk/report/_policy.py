@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from skparisk import _words as words
 from skparisk._checks import check_flag
-from skparisk.audit._claim_audit import NOTHING
 from skparisk.core.checks import check_number, check_relation
 from skparisk.core.claim import Claim
 from skparisk.core.rounding import add_up, ceil_text
@@ -65,10 +64,6 @@ class Policy:
     public_reference : bool, default=False
         Require pairs of a public reference, by the word of the caller, or none.
 
-    attack_audited : bool, default=False
-        Require an attack on such releases (:func:`~skparisk.audit_claim`) without
-        evidence against the claim. It is in a :class:`Report` alone.
-
     Raises
     ------
     ValueError
@@ -91,7 +86,6 @@ class Policy:
     relation: str | None = None
     reference_audited: bool = False
     public_reference: bool = False
-    attack_audited: bool = False
 
     def __post_init__(self) -> None:
         # None may be infinite, as that would be no rule.
@@ -101,7 +95,7 @@ class Policy:
                 check_number(getattr(self, name), name, allowed)
         if self.relation is not None:
             check_relation(self.relation)
-        for name in ("reference_audited", "public_reference", "attack_audited"):
+        for name in ("reference_audited", "public_reference"):
             check_flag(getattr(self, name), name)
 
     @classmethod
@@ -123,12 +117,7 @@ class Policy:
             )
         return cls(**rules)
 
-    def check(
-        self,
-        certificate: Claim,
-        *others: Claim,
-        attack_verdict: str | None = None,
-    ) -> tuple[Check, ...]:
+    def check(self, certificate: Claim, *others: Claim) -> tuple[Check, ...]:
         """Return what each rule says.
 
         Parameters
@@ -140,9 +129,6 @@ class Policy:
             Of other releases of the same records, such as private scores. All
             guarantees must stand, and the limits are for sums. There are no sums over
             different relations.
-
-        attack_verdict : str, default=None
-            The verdict of a :class:`~skparisk.ClaimAudit` of such releases, if any.
 
         Returns
         -------
@@ -183,9 +169,6 @@ class Policy:
         if self.public_reference:
             public = "public_reference", *_public(claim)
             checks.append(Check(*public, "a public one, or none"))
-        if self.attack_audited:
-            kept, found = attack_verdict == NOTHING, attack_verdict or "not attacked"
-            checks.append(Check("attack_audited", kept, found, NOTHING))
         return tuple(checks)
 
 

@@ -24,11 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk import _words as words
-from skparisk._checks import check_flag
 from skparisk._filed import FiledCertificate
 from skparisk._text import guesses_text, printable, strict
 from skparisk._version import __version__
-from skparisk.audit import ClaimAudit
 from skparisk.core.claim import Claim, as_certificate
 from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
@@ -348,14 +346,6 @@ def _cost(cost: Mapping[str, Any] | None, claim: Claim) -> Rows:
 
 def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
     rows = list(words.audit_rows(claim))
-    audit = document["attack_audit"]
-    texts: tuple[str, ...] = ()
-    items: tuple[str, ...] = ()
-    if audit is not None:
-        inside = "" if audit["public"] else f" ({INSIDE})"
-        rows.append(("attack audit", audit["verdict"] + inside))
-        texts = (f"What the attacks on such releases show{inside}:",)
-        items = tuple(audit["meaning"])
     if claim.reference_is_private:
         rows.append(("sensitivity and noise scale", INSIDE))
     rows += [
@@ -365,9 +355,8 @@ def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
         )
         for score in document["scores"]
     ]
-    if not rows:
-        texts = ("No audit was made, and no score was given.",)
-    return Section("Evidence", texts, tuple(rows), items)
+    none = () if rows else ("No audit was made, and no score was given.",)
+    return Section("Evidence", none, tuple(rows))
 
 
 def _checks(document: Mapping[str, Any]) -> Section:
@@ -386,11 +375,7 @@ def _checks(document: Mapping[str, Any]) -> Section:
     )
     said = "Every rule is kept." if kept else "It does not keep the policy."
     table = (("rule", "result", "found", "required"), *rows)
-    attacked = any(check["rule"] == "attack_audited" for check in checks)
-    audit = document["attack_audit"]
-    inside = attacked and audit and not audit["public"]
-    texts = (said, f"The rule attack_audited is {INSIDE}.") if inside else (said,)
-    return Section(title, texts, table=table, alarm=not kept)
+    return Section(title, (said,), table=table, alarm=not kept)
 
 
 # No script, no network: the page says so itself.
@@ -597,13 +582,6 @@ class Report:
         Declared costs of privacy levels, such as a
         :class:`~skparisk.cost.CompensationModel`.
 
-    attack_audit : ClaimAudit, default=None
-        Attacks on such releases (:func:`~skparisk.audit_claim`), of the same level,
-        delta and relation. Marked as "inside the environment only".
-
-    audit_is_public : bool, default=False
-        Whether the records of that audit were public or simulated: no such mark.
-
     project, data_set, product, use, not_for : str, default=""
         Declarations, taken over as they are.
 
@@ -652,8 +630,6 @@ class Report:
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
         cost: CostModel | None = None,
-        attack_audit: ClaimAudit | None = None,
-        audit_is_public: bool = False,
         project: str = "",
         data_set: str = "",
         product: str = "",
@@ -672,13 +648,11 @@ class Report:
             (ledger, "ledger", PrivacyLedger),
             (policy, "policy", Policy),
             (cost, "cost", CostModel),
-            (attack_audit, "attack_audit", ClaimAudit),
         ):
             if value is not None and not isinstance(value, kind):
                 raise ValueError(
                     f"{name} must be None or a {kind.__name__}, got {value!r}."
                 )
-        check_flag(audit_is_public, "audit_is_public")
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
@@ -700,7 +674,6 @@ class Report:
             "noise": noise_of(source, claim),
             "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],
-            "attack_audit": _audit(attack_audit, claim, audit_is_public),
             "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
         }
@@ -737,14 +710,12 @@ class Report:
         return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
 
     def check(self, policy: Policy) -> tuple[Check, ...]:
-        """Check the claim, its private scores and its attack audit against a policy."""
-        attacked, scores = self.document["attack_audit"], self.document["scores"]
-        verdict = None if attacked is None else attacked["verdict"]
-        private = [one["certificate"] for one in scores]
+        """Check the claim and its private scores against a policy."""
+        private = [one["certificate"] for one in self.document["scores"]]
         claims = [
             FiledCertificate.from_dict(each) for each in private if each is not None
         ]
-        return policy.check(self.certificate, *claims, attack_verdict=verdict)
+        return policy.check(self.certificate, *claims)
 
     @property
     def id(self) -> str:
@@ -893,21 +864,6 @@ def _score(name: str, score: Any) -> dict[str, Any]:
         "private": claim is not None and claim.private,
         "certificate": None if claim is None else claim.to_dict(),
     }
-
-
-def _audit(audit: Any, claim: Claim, public: bool) -> dict[str, Any] | None:
-    """Return what an audit says, if there is one, which must be of such a claim."""
-    if audit is None:
-        return None
-    names = ("epsilon", "delta", "relation")
-    audited, own = ([getattr(one, n) for n in names] for one in (audit.claim, claim))
-    if audited != own:
-        raise ValueError(
-            f"attack_audit must be of the claim of source, with {', '.join(names)} = "
-            f"{own}, got one of {audited}."
-        )
-    meaning = [printable(text) for text in audit.to_dict()["meaning"]]
-    return {"verdict": audit.verdict, "meaning": meaning, "public": bool(public)}
 
 
 def _id_of(document: Mapping[str, Any]) -> str:
