@@ -11,7 +11,7 @@ from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
-ENDINGS = "ends in .html, .json, .md or .acro.json"
+ENDINGS = "ends in .html, .json or .md"
 
 _DECLARED = {
     "project": "what it was made for",
@@ -53,13 +53,8 @@ def checked(
 
 
 def add_declared(parser: argparse.ArgumentParser) -> None:
-    """Add what a violation costs, and what else is declared in a report."""
+    """Add what is declared in a report."""
     group = parser.add_argument_group("declared in the report, and taken over as it is")
-    for name, kind, text in (
-        ("compensation", float, "what one person is to be paid without any privacy"),
-        ("n-people", int, "people who are to be paid"),
-    ):
-        group.add_argument(f"--{name}", type=kind, metavar="N", help=text)
     for name, text in _DECLARED.items():
         option = f"--{name.replace('_', '-')}"
         group.add_argument(option, default="", metavar="TEXT", help=text)
@@ -68,18 +63,6 @@ def add_declared(parser: argparse.ArgumentParser) -> None:
 def declared_in(options: argparse.Namespace) -> dict[str, Any]:
     """Return what was declared."""
     return {name: getattr(options, name) for name in _DECLARED}
-
-
-def cost_in(options: argparse.Namespace) -> Any:
-    """Return the cost model of the options; None without them."""
-    from skparisk.cost import CompensationModel
-
-    given = [options.compensation, options.n_people]
-    if given == [None, None]:
-        return None
-    if None in given:
-        raise ValueError("give --compensation and --n-people together.")
-    return CompensationModel(given[0], n_people=given[1])
 
 
 def read_toml(read: Callable[[Path], Any], path: Path) -> Any:

@@ -18,7 +18,6 @@ from skparisk._cli._parser import (
     Commands,
     add_declared,
     checked,
-    cost_in,
     declared_in,
     import_skops,
     print_json,
@@ -355,8 +354,7 @@ def run(options: argparse.Namespace) -> int:
     check_score(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    about = {"ledger": opened, "policy": policy, "cost": cost_in(options)}
-    about |= declared_in(options)
+    about = {"ledger": opened, "policy": policy, **declared_in(options)}
     rehearse(options, about)
     prepared = prepare(options)
     if opened is not None and options.score is not None:

@@ -16,27 +16,21 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from importlib.resources import files
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skparisk import _words as words
 from skparisk._filed import FiledCertificate
-from skparisk._text import guesses_text, printable, strict
+from skparisk._text import printable
 from skparisk._version import __version__
 from skparisk.core.claim import Claim, as_certificate
 from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
-from skparisk.core.rounding import ceil_text
-from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
 from skparisk.report._policy import Check, Policy
-
-Floats = NDArray[np.float64]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -91,87 +85,6 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where} is out of range, got {value!r}"
 
 
-_WIDTH = 340
-# Of a curve: each of them holds by itself, so that fewer say less, and nothing wrong.
-_MOST_POINTS = 60
-
-
-def gain_picture(claim: Claim) -> str:
-    """Draw how often an attacker guesses right; nothing without a guarantee."""
-    if claim.void:
-        return ""
-    gain = claim.advantage
-    bars = [("guessing blindly", 50.0, "quiet")]
-    bars.append(("on average, at most", float(guesses_text(gain.mean)), "bar"))
-    if gain.risk and gain.quantile < 1:
-        most = float(guesses_text(gain.quantile))
-        bars.append(("all but the risk, at most", most, "bar"))
-    parts = []
-    for place, (name, value, kind) in enumerate(bars):
-        top = 8 + 34 * place
-        parts.append(
-            f"<text x='0' y='{top + 8}'>{name}: {value:g} in 100</text>"
-            f"<rect class='track' x='0' y='{top + 13}' width='{_WIDTH}' height='9'/>"
-            f"<rect class='{kind}' x='0' y='{top + 13}' height='9' "
-            f"width='{_WIDTH * value / 100:.1f}'/>"
-        )
-    said = "; ".join(f"{name} {value:g} of 100" for name, value, _ in bars)
-    return _svg("Right guesses of an attacker", said, 34 * len(bars) + 8, parts)
-
-
-def risk_picture(claim: Claim) -> str:
-    """Draw the risks that are certified for other levels, if there are any."""
-    if claim.void:
-        return ""
-    levels, risks = claim.points()
-    kept = np.isfinite(levels) & (levels > 0) & (risks > 0)
-    order = np.argsort(levels[kept], kind="stable")
-    levels = levels[kept][order]
-    risks = np.minimum.accumulate(risks[kept][order])
-    if len(levels) < 3 or levels.max() <= levels.min() or risks.max() <= risks.min():
-        return ""
-    chosen = np.unique(np.linspace(0, len(levels) - 1, _MOST_POINTS).astype(int))
-    levels, risks = levels[chosen], risks[chosen]
-    left, right, top, bottom = 44, _WIDTH - 10, 22, 190
-    x = _places(levels, left, right)
-    y = _places(risks, bottom, top)
-    steps = f"M{x[0]:.1f} {y[0]:.1f}" + "".join(
-        f"H{across:.1f}V{up:.1f}" for across, up in zip(x[1:], y[1:], strict=True)
-    )
-    parts = [
-        f"<path class='axis' d='M{left} {top}V{bottom}H{right}'/>",
-        f"<path class='line' d='{steps}'/>",
-        "<text x='0' y='12'>risk</text>",
-        f"<text x='0' y='{top + 8}'>{risks.max():.2g}</text>",
-        f"<text x='0' y='{bottom}'>{risks.min():.2g}</text>",
-        f"<text x='{left}' y='{bottom + 16}'>{levels.min():.2g}</text>",
-        f"<text x='{right}' y='{bottom + 16}' text-anchor='end'>{levels.max():.3g}"
-        "</text>",
-        f"<text x='{(left + right) / 2}' y='{bottom + 16}' text-anchor='middle'>"
-        "epsilon</text>",
-    ]
-    said = (
-        f"From a risk of {ceil_text(float(risks[0]), 3)} at epsilon {levels[0]:.3g} to "
-        f"{ceil_text(float(risks[-1]), 3)} at {levels[-1]:.3g}, both on log scales."
-    )
-    return _svg("Certified risk at other privacy levels", said, bottom + 24, parts)
-
-
-def _places(values: Floats, first: float, last: float) -> Floats:
-    """Return where values are between two ends, on a log scale."""
-    logs = np.log(values)
-    shares = (logs - logs.min()) / (logs.max() - logs.min())
-    return first + (last - first) * shares
-
-
-def _svg(title: str, said: str, height: float, parts: list[str]) -> str:
-    return (
-        f"<figure><svg viewBox='0 0 {_WIDTH} {math.ceil(height)}' role='img' "
-        f"aria-label='{html.escape(title)}. {html.escape(said)}'>{''.join(parts)}</svg>"
-        f"<figcaption>{html.escape(title)}</figcaption></figure>"
-    )
-
-
 Rows = tuple[tuple[str, str], ...]
 
 INSIDE = "inside the environment only: it was computed from private data without noise"
@@ -199,7 +112,6 @@ class Section:
     items: tuple[str, ...] = ()
     # A table of several columns: the first row is its head.
     table: tuple[tuple[str, ...], ...] = ()
-    pictures: tuple[str, ...] = ()
     # Whether the texts are a warning.
     alarm: bool = False
 
@@ -237,9 +149,7 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
             rows=(
                 *words.gain_rows(claim),
                 *_error(document["noise"], claim),
-                *_cost(document["cost"], claim),
             ),
-            pictures=(gain_picture(claim), risk_picture(claim)),
         ),
         _evidence(document, claim),
         _checks(document),
@@ -332,18 +242,6 @@ def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
     return ((name, f"{text} (standard deviation, in units of the output){inside}"),)
 
 
-def _cost(cost: Mapping[str, Any] | None, claim: Claim) -> Rows:
-    """Return what is to be paid, by the numbers that somebody declared."""
-    if cost is None:
-        return ()
-    by = ", ".join(f"{name} {value:g}" for name, value in cost["declared"].items())
-    total = f"{float(cost['total']):,.2f}"
-    text = f"{total} in units of money, by a {cost['model']} with {by} (declared)"
-    if not claim.private:
-        text += "; the full compensation, as the guarantee does not stand"
-    return (("cost for all people together", text),)
-
-
 def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
     rows = list(words.audit_rows(claim))
     if claim.reference_is_private:
@@ -382,10 +280,9 @@ def _checks(document: Mapping[str, Any]) -> Section:
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a1c20; --page: #ffffff; --quiet: #565b66;
-  --rule: #c9ccd3; --mark: #0b57a4; --alarm: #9b1c00; --track: #e3e6eb; }
+  --rule: #c9ccd3; --alarm: #9b1c00; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e9eaee; --page: #15171b;
-  --quiet: #a7adba; --rule: #444a55; --mark: #8ab8ff; --alarm: #ffb19e;
-  --track: #333945; } }
+  --quiet: #a7adba; --rule: #444a55; --alarm: #ffb19e; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 50rem; padding: 1rem; color: var(--ink);
   background: var(--page); font: 1rem/1.5 system-ui, sans-serif;
@@ -403,17 +300,9 @@ table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 .wide { overflow-x: auto; overflow-wrap: break-word; margin-top: 1rem; }
-figure { margin: 1rem 0; max-width: 32rem; }
-figcaption { color: var(--quiet); }
-svg { width: 100%; height: auto; }
-svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
-.track { fill: var(--track); } .bar { fill: var(--mark); }
-.quiet { fill: var(--quiet); }
-.axis, .line { fill: none; stroke: var(--quiet); }
-.line { stroke: var(--mark); stroke-width: 2; }
 @media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
   body { max-width: none; font-size: 10pt; } h2 { break-after: avoid; }
-  tr, figure { break-inside: avoid; } }
+  tr { break-inside: avoid; } }
 """
 
 
@@ -465,7 +354,7 @@ def _section_in_html(section: Section) -> str:
             f"<table>{caption}<thead><tr>{titles}</tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
-    return f"<section>{''.join((*parts, *section.pictures))}</section>\n"
+    return f"<section>{''.join(parts)}</section>\n"
 
 
 def as_markdown(
@@ -499,15 +388,6 @@ def _plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-# Whose results.json this is the shape of: ACRO reads that of its own version alone.
-_ACRO_VERSION = "1.0.2"
-_NUMBERS = ("epsilon", "delta", "risk", "failure_prob", "randomness", "relation")
-
-
-def _on_trust(claim: Claim) -> list[str]:
-    return [f"Taken on trust: {text}." for text in claim.conditions]
-
-
 def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
     """Return standard deviations of the noise of outputs; None if they are not known.
 
@@ -537,19 +417,6 @@ def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
     return {"typical": typical, "least": least, "most": most}
 
 
-def cost_of(cost: CostModel, claim: Claim) -> dict[str, Any]:
-    """Return what the release costs by numbers that were declared."""
-    return {
-        "model": type(cost).__name__,
-        "declared": {
-            name: float(value)
-            for name, value in vars(cost).items()
-            if isinstance(value, Real) and math.isfinite(value)
-        },
-        "total": strict(cost.budget_of(claim)),
-    }
-
-
 SCHEMA = {"schema": "skparisk.report", "schema_version": 1}
 DECLARED = ("project", "data_set", "product", "use", "not_for")
 _DECISION = ("checker", "date", "decision", "reason")
@@ -577,10 +444,6 @@ class Report:
         By name. A :class:`~skparisk.metrics.PrivateScore` adds to the claim in the
         limits of the policy, also if `source` is a ledger that holds it. Any other is
         marked as "inside the environment only".
-
-    cost : CostModel, default=None
-        Declared costs of privacy levels, such as a
-        :class:`~skparisk.cost.CompensationModel`.
 
     project, data_set, product, use, not_for : str, default=""
         Declarations, taken over as they are.
@@ -629,7 +492,6 @@ class Report:
         policy: Policy | None = None,
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
-        cost: CostModel | None = None,
         project: str = "",
         data_set: str = "",
         product: str = "",
@@ -647,7 +509,6 @@ class Report:
         for value, name, kind in (
             (ledger, "ledger", PrivacyLedger),
             (policy, "policy", Policy),
-            (cost, "cost", CostModel),
         ):
             if value is not None and not isinstance(value, kind):
                 raise ValueError(
@@ -672,7 +533,6 @@ class Report:
             "certificate": claim.to_dict(curve=True),
             "ledger": None if ledger is None else ledger._as_dict(),
             "noise": noise_of(source, claim),
-            "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],
             "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
@@ -762,65 +622,19 @@ class Report:
         }
         return as_markdown(self.title, self.verdict, self._sections, head)
 
-    def to_acro(self) -> str:
-        """Return it as a file ``results.json`` of ACRO, for output checkers.
-
-        With one output of the type "custom". Its status is "fail" where the guarantee
-        does not stand as written or a rule of the policy is broken, else "review".
-        """
-        document, claim = self.document, self.certificate
-        checks = document["checks"] or []
-        # It is never "pass": whoever wrote the report chose the policy.
-        broken = not claim.private or not all(check["passed"] for check in checks)
-        status = "fail" if broken else "review"
-        names = ("passed", "found", "required")
-        outcome = {
-            name: {check["rule"]: check[name] for check in checks} for name in names
-        }
-        files = document["files"]
-        record = {
-            "uid": "output_0",
-            "status": status,
-            "type": "custom",
-            "properties": {
-                "method": "skparisk",
-                **{name: document["certificate"][name] for name in _NUMBERS},
-                "private": claim.private,
-                "report": document["id"],
-                "sha256": {file["name"]: file["sha256"] for file in files},
-            },
-            "files": [{"name": file["name"], "sdc": {}} for file in files],
-            "outcome": outcome if checks else {},
-            "command": printable(document["declared"]["product"]) or "skparisk",
-            "summary": f"{status}; {claim.guarantee}",
-            "timestamp": document["created"],
-            "comments": [*claim.caveats, *_on_trust(claim)],
-            "exception": "",
-            "fair": {},
-        }
-        tool = {
-            "@type": "SoftwareApplication",
-            "name": "skparisk",
-            "version": document["versions"]["skparisk"],
-        }
-        results = {"output_0": record}
-        whole = {"version": _ACRO_VERSION, "tool": tool, "results": results}
-        return json.dumps(whole, indent=4, allow_nan=False) + "\n"
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that ends in .html, .json, .md or .acro.json."""
+        """Write it to a file that ends in .html, .json or .md."""
         Path(path).write_bytes(self._content(path))
 
     def _content(self, path: str | os.PathLike[str]) -> bytes:
         """Return what is written to a file of that name."""
         writers = {
-            ".acro.json": self.to_acro,
             ".html": self.to_html,
             ".json": self.to_json,
             ".md": self.to_markdown,
         }
         for ending, write in writers.items():
-            if Path(path).name.endswith(ending):
+            if Path(path).suffix == ending:
                 return write().encode("utf-8")
         raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
 
