@@ -311,8 +311,7 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
     assert main(argv) == 0
     assert "epsilon 1, delta 1e-06" in capsys.readouterr().out
     assert main(["ledger", "export", "new.ledger", "new.jsonl"]) == 0
-    exported = PrivacyLedger.from_jsonl("new.jsonl")
-    assert exported.head == shown["rows"]["head"]
+    assert shown["rows"]["head"] in (folder / "new.jsonl").read_text()
     assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
 
 

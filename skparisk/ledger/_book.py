@@ -114,27 +114,8 @@ def as_entries(document: dict[str, Any], index: int, where: str) -> list[LedgerE
 def to_jsonl(lines: Iterable[Line]) -> str:
     """Write lines, each with its hash; at last how many there are, and the head."""
     documents = [json.loads(line.text) | {"sha256": line.sha256} for line in lines]
-    documents.append(_checkpoint(documents))
+    documents.append({"lines": len(documents), "sha256": documents[-1]["sha256"]})
     return "".join(f"{_as_text(document)}\n" for document in documents)
-
-
-def from_jsonl(text: str, source: str) -> list[Line]:
-    """Return the lines that `to_jsonl` wrote; their hashes are not checked here."""
-    documents = [
-        _parse(line, f"line {number} of {source}")
-        for number, line in enumerate(text.splitlines(), 1)
-    ]
-    if len(documents) < 2 or documents.pop() != _checkpoint(documents):
-        raise LedgerError(
-            f"{source} must end with the number of its lines and the last hash: lines "
-            "were removed or added."
-        )
-    hashes = [document.pop("sha256", None) for document in documents]
-    return [Line(*pair) for pair in zip(map(_as_text, documents), hashes, strict=True)]
-
-
-def _checkpoint(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"lines": len(documents), "sha256": documents[-1].get("sha256")}
 
 
 def _budget_document(budget: Budget, number: str, created: str) -> dict[str, Any]:
@@ -236,12 +217,12 @@ class Book(ABC):
 class MemoryBook(Book):
     """A book that lasts as long as the process, with the lines of a file."""
 
-    def __init__(self, lines: Iterable[Line], source: str = "the ledger") -> None:
+    def __init__(self, line: Line) -> None:
         # A number in order would tell how many runs of a private search there were.
         super().__init__(("", uuid4().hex), threading.RLock())
         self._busy = False
-        self._lines = [*lines]
-        self._read(self._lines, source)
+        self._lines = [line]
+        self._read(self._lines, "the ledger")
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -337,8 +318,8 @@ class FileBook(Book):
             pass
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], lines: Sequence[Line]) -> FileBook:
-        """Write a new file."""
+    def create(cls, path: str | os.PathLike[str], line: Line) -> FileBook:
+        """Write a new file, which begins with the line of a budget."""
         path = _real_path(path)
         try:
             with _here.lock:
@@ -348,13 +329,9 @@ class FileBook(Book):
                         raise LedgerError("it is a database")
                     for table in _TABLES.values():
                         connection.execute(table)
-                    connection.executemany(
-                        "INSERT INTO lines VALUES (?, ?, ?)",
-                        [(number, *line) for number, line in enumerate(lines)],
-                    )
+                    connection.execute("INSERT INTO lines VALUES (0, ?, ?)", line)
                     connection.execute(
-                        "INSERT INTO checkpoint VALUES (?, ?)",
-                        (len(lines), lines[-1].sha256),
+                        "INSERT INTO checkpoint VALUES (1, ?)", (line.sha256,)
                     )
         except LedgerError as error:
             raise FileExistsError(
@@ -439,13 +416,6 @@ class FileBook(Book):
                 f"checkpoint {checkpoint} tells of: lines were removed or added."
             )
         self._read([Line(*row[1:]) for row in new], self.path)
-
-
-def read_other(path: str) -> str:
-    """Read a file of canonical JSON; if it is a ledger's, no lock on it is dropped."""
-    with _here.lock:
-        # It is ASCII, so that any other byte is refused in its line.
-        return Path(path).read_text(encoding="ascii", errors="surrogateescape")
 
 
 def _real_path(path: str | bytes | os.PathLike[str]) -> str:
