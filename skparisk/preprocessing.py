@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -197,28 +196,14 @@ class RandomizedResponseTransformer(
         proportions : list of ndarray of shape (n_categories,)
             For each column, in the order of `categories_`. Unbiased; they sum to 1, and
             may be below 0 or above 1. A value that was no category counts as an equal
-            part of each.
+            part of each. For their variances see :meth:`RandomizedResponse.variance
+            <skparisk.mechanisms.RandomizedResponse.variance>`.
 
         Raises
         ------
         ValueError
             If a value is no category.
         """
-        return self._estimate(RandomizedResponse.estimate_proportions, X)
-
-    def estimate_variances(self, X: Any) -> list[NDArray[np.float64]]:
-        """Estimate the variances of `estimate_proportions`, from at least two rows.
-
-        Unbiased over the noise and the draw of records, if these are independent draws
-        from a population: see :meth:`RandomizedResponse.variance
-        <skparisk.mechanisms.RandomizedResponse.variance>`. Parameters, shapes and
-        errors are those of `estimate_proportions`.
-        """
-        return self._estimate(RandomizedResponse.estimate_variances, X)
-
-    def _estimate(
-        self, estimate: Callable[[Any, Any], NDArray[np.float64]], X: Any
-    ) -> list[NDArray[np.float64]]:
         check_is_fitted(self, "categories_")
         indices = _encode(self._columns(X, reset=False), self.categories_)
         if (indices < 0).any():
@@ -226,7 +211,10 @@ class RandomizedResponseTransformer(
                 "X must be an output of transform: it has values that are not "
                 "categories."
             )
-        return [*map(estimate, self.mechanisms_, indices.T)]
+        return [
+            mechanism.estimate_proportions(responses)
+            for mechanism, responses in zip(self.mechanisms_, indices.T, strict=True)
+        ]
 
     def _columns(self, X: Any, *, reset: bool) -> list[NDArray[Any]]:
         """Return finite columns, each of its own type where `X` has such columns."""

@@ -146,7 +146,6 @@ def test_one_answer_tells_nothing(given):
     assert response.epsilon == 0
     np.testing.assert_array_equal(response.randomize([0, 0]), [0, 0])
     np.testing.assert_array_equal(response.estimate_proportions([0, 0]), [1])
-    np.testing.assert_array_equal(response.estimate_variances([0, 0]), [0])
     np.testing.assert_array_equal(response.matrix, [[1]])
 
 
@@ -207,18 +206,16 @@ def test_estimates_are_unbiased_with_the_stated_variance(given, proportions):
     """By enumeration of all responses of three people from a population."""
     response = RandomizedResponse(**given)
     share = np.array(proportions) @ response.matrix
-    mean, square, estimated = np.zeros((3, len(proportions)))
+    mean, square = np.zeros((2, len(proportions)))
     for responses in itertools.product(range(len(proportions)), repeat=3):
         probability = math.prod(share[list(responses)])
         estimate = response.estimate_proportions(responses)
         assert estimate.sum() == pytest.approx(1, abs=1e-12)
         mean += probability * estimate
         square += probability * estimate**2
-        estimated += probability * response.estimate_variances(responses)
     np.testing.assert_allclose(mean, proportions, atol=1e-12)
     variance = response.variance(proportions, 3)
     np.testing.assert_allclose(square - mean**2, variance, atol=1e-12)
-    np.testing.assert_allclose(estimated, variance, atol=1e-12)
 
 
 def test_one_response_has_the_variance_of_its_estimate():
@@ -246,9 +243,6 @@ def test_estimates_recover_a_population(seed):
     deviation = np.sqrt(response.variance(proportions, answers.size))
     estimates = response.estimate_proportions(responses)
     assert (np.abs(estimates - proportions) < 6 * deviation).all()
-    np.testing.assert_allclose(
-        np.sqrt(response.estimate_variances(responses)), deviation, rtol=0.05
-    )
     wrong = RandomizedResponse(4, epsilon=2.0).estimate_proportions(responses)
     assert (np.abs(wrong - proportions) > 6 * deviation).any()
 
@@ -260,7 +254,6 @@ def test_uniform_responses_estimate_nothing(n_answers):
     assert response.epsilon == 0
     for estimate in (
         lambda: response.estimate_proportions([0, 1]),
-        lambda: response.estimate_variances([0, 1]),
         lambda: response.variance([1] + [0] * (n_answers - 1), 5),
     ):
         with pytest.raises(ValueError, match="truth_probability must not be 1 / "):
@@ -297,7 +290,6 @@ def test_an_answer_out_of_range_is_refused_without_naming_it(answers):
     for name, method in (
         ("answers", response.randomize),
         ("responses", response.estimate_proportions),
-        ("responses", response.estimate_variances),
     ):
         with pytest.raises(ValueError, match=rf"^{name} must be whole numbers in"):
             method(answers)
@@ -324,7 +316,3 @@ def test_too_few_responses_are_refused():
         ValueError, match="responses must have a size of at least 1, got 0"
     ):
         response.estimate_proportions(np.zeros(0, int))
-    with pytest.raises(
-        ValueError, match="responses must have a size of at least 2, got 1"
-    ):
-        response.estimate_variances([0])
