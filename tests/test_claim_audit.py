@@ -2,18 +2,16 @@
 
 import json
 import math
-import sys
 from array import array
 from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 import pytest
-import tqdm.auto
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
@@ -459,21 +457,6 @@ def test_what_a_release_raises_says_of_which_pair():
         with pytest.raises(failing) as error:
             audit_claim(audited, X, pairs=[(FAR[0], FAR[0]), FAR], claim=1.0, **FEW)
         assert "by a release of pair" in error.value.__notes__[0]
-
-
-@pytest.mark.parametrize("bar", [True, False])
-def test_progress_is_shown_by_releases(bar, capsys, monkeypatch):
-    every = partial(tqdm.auto.tqdm, mininterval=0)
-    shown = SimpleNamespace(tqdm=every) if bar else None
-    monkeypatch.setitem(sys.modules, "tqdm.auto", shown)
-    audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=1)
-    assert ("80/80" if bar else "releases: 80 of 80") in capsys.readouterr().err
-    estimate_epsilon_lower_bound(float, 0, 1, n_releases=40, verbose=1)
-    assert ("80/80" if bar else "releases: 80 of 80") in capsys.readouterr().err
-    estimate_epsilon_lower_bound(float, 0, 1, n_releases=40)
-    assert not capsys.readouterr().err
-    with pytest.raises(ValueError, match="verbose"):
-        audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=-1)
 
 
 @pytest.mark.slow

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
-from skparisk._progress import Progress
+from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._text import floor_text, strict
 from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
@@ -432,7 +431,6 @@ def audit_claim(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
@@ -503,9 +501,6 @@ def audit_claim(
         Seeds the pairs, and which releases learn. Do not seed the noise of the
         estimator.
 
-    verbose : int, default=0
-        Above 0, progress is shown, by releases.
-
     Returns
     -------
     audit : ClaimAudit
@@ -546,7 +541,6 @@ def audit_claim(
     )
     check_confidence(confidence)
     check_n_jobs(n_jobs)
-    verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     n_attacked = check_at_least(n_attacked, "n_attacked", 1)
     rng = np.random.default_rng(seed_sequence(random_state))
@@ -577,23 +571,20 @@ def audit_claim(
     n_tests = 2 * len(given) * (not by_attack) + (by_attack or n_beyond is not None)
     each = (1 - confidence) / max(n_tests, 1)
     each_pair = (1 - confidence) / 5 if by_attack else each
-    total = 2 * n_releases * len(given)
     attacks = []
-    with Progress(total, "releases", "release", shown=bool(verbose)) as progress:
-        for at, pair in enumerate(given, start=1):
-            try:
-                draws = [
-                    draw_releases(audited.release, one, n_releases, n_jobs, progress)
-                    for one in pair
-                ]
-            except Exception as error:
-                error.add_note(
-                    f"It was raised by a release of pair {at} of {len(given)}, which "
-                    "ends the audit. Return NaN where a release fails: that is "
-                    "counted, and no error."
-                )
-                raise
-            attacks.append(_attack_pair(audited, pair, draws, each_pair, rng))
+    for at, pair in enumerate(given, start=1):
+        try:
+            draws = [
+                draw_releases(audited.release, one, n_releases, n_jobs) for one in pair
+            ]
+        except Exception as error:
+            error.add_note(
+                f"It was raised by a release of pair {at} of {len(given)}, which ends "
+                "the audit. Return NaN where a release fails: that is counted, and no "
+                "error."
+            )
+            raise
+        attacks.append(_attack_pair(audited, pair, draws, each_pair, rng))
     share = None
     if by_attack:  # each of which may be wrong
         n, count = len(attacks), sum(a.lower_bound > stated.epsilon for a in attacks)
