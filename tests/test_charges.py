@@ -319,11 +319,11 @@ def test_noise_is_drawn_by_those_who_charge_only():
     simulated = "linear_model/_penalty_choice.py"
     assert asking == {"core/noise.py", simulated}
     assert importers == {
+        "_matrix_noise.py",
         "audit/_limits.py",
         "core/laws.py",
         "mechanisms/_discrete.py",
         "mechanisms/_exponential.py",
-        "moments/_noise.py",
         "preprocessing.py",
     }
 

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import skparisk.cost._frontier
+import skparisk.cost
 from skparisk.cost import Frontier, frontier
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model import PrivateRidge
@@ -85,7 +85,7 @@ def simulated(monkeypatch):
         ]
         return -np.outer(1 / np.array(levels), [1.0, 2.0, 3.0])
 
-    monkeypatch.setattr(skparisk.cost._frontier, "simulate_scores", simulate)
+    monkeypatch.setattr(skparisk.cost, "simulate_scores", simulate)
     return calls
 
 

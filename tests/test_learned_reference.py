@@ -37,7 +37,7 @@ from skparisk import (
 from skparisk.core.claim import Assumption, as_certificate
 from skparisk.core.noise import NoiseShape
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.model_selection._levels import declared_certificate
+from skparisk.model_selection._fits import declared_certificate
 from skparisk.queries import MeanQuery
 from skparisk.reference import (
     Categories,

@@ -29,8 +29,7 @@ from skparisk.exceptions import (
     PrivacyLeakWarning,
     ReferenceWarning,
 )
-from skparisk.moments import _sums
-from skparisk.moments._sums import ReleasedSums
+from skparisk.moments import ReleasedSums, positive_part
 from skparisk.queries import MeanQuery, MomentsQuery
 from skparisk.reference import TableReference
 
@@ -246,7 +245,7 @@ def test_the_noise_is_known():
     ]
     assert plain.noise_size(np.arange(3)) == pytest.approx(np.median(sizes), rel=0.15)
     assert plain.noise_size(np.array([1])) < plain.noise_size(np.arange(3))
-    assert _sums.positive_part(np.diag([-1.0, 2.0]))[0].tolist() == [0, 2]
+    assert positive_part(np.diag([-1.0, 2.0]))[0].tolist() == [0, 2]
 
 
 def test_derived_models_say_what_they_are(noisy):

@@ -50,6 +50,7 @@ from skparisk import (
     mechanisms,
     private_score,
 )
+from skparisk._matrix_noise import MatrixNoise
 from skparisk.audit._limits import CountNoise
 from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger, spend
@@ -57,7 +58,6 @@ from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,
 )
-from skparisk.moments._noise import MatrixNoise
 from skparisk.preprocessing import RandomizedResponseTransformer
 
 SETTINGS = {"gamma": 0.2, "random_state": 0}

@@ -34,12 +34,12 @@ from skparisk.core.compose import compose_basic, compose_parallel
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import _exponential
-from skparisk.model_selection._candidates import Records
 from skparisk.model_selection._exponential import (
     default_record_score,
     score_hold_out,
     split_records,
 )
+from skparisk.model_selection._fits import Records
 from skparisk.reference import TableReference
 
 

@@ -17,7 +17,7 @@ from skparisk import (
 )
 from skparisk._words import INFINITE, void_reasons
 from skparisk.core import Assumption, Leak
-from skparisk.model_selection._levels import declared_certificate
+from skparisk.model_selection._fits import declared_certificate
 from skparisk.preprocessing import RandomizedResponseTransformer
 
 

@@ -26,7 +26,7 @@ from skparisk import (
 from skparisk.core.sealed import take_rows
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
-from skparisk.model_selection._candidates import as_indexable, same_but_for_levels
+from skparisk.model_selection._fits import as_indexable, same_but_for_levels
 from skparisk.reference import TableReference
 
 

@@ -6,7 +6,7 @@ how often real pairs exceed the level. The first needs no private data and looks
 answers without noise; the second is a release of its own.
 """
 
-from skparisk.audit._audit import audit_reference
+from skparisk.audit._audit import ReferenceAudit, audit_reference
 from skparisk.audit._claim_audit import (
     ClaimAudit,
     PairAttack,
@@ -18,7 +18,6 @@ from skparisk.audit._lower_bound import (
     EpsilonLowerBound,
     estimate_epsilon_lower_bound,
 )
-from skparisk.audit._reference_audit import ReferenceAudit
 
 __all__ = [
     "ClaimAudit",

@@ -4,8 +4,7 @@ A :class:`PrivacyLedger` that is open is charged for every release of the librar
 refuses the one that would exceed its budget before any noise is drawn.
 """
 
-from skparisk.ledger._book import LedgerError
-from skparisk.ledger._budget import LedgerEntry
+from skparisk.ledger._book import LedgerEntry, LedgerError
 from skparisk.ledger._ledger import PrivacyLedger
 from skparisk.ledger._open import OPEN, check_room, spend, suspend_open
 

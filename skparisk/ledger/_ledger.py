@@ -13,21 +13,19 @@ from skparisk._text import printable
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate, Claim, as_certificate, as_certificates
 from skparisk.ledger._book import (
+    COMPOSITIONS,
     Book,
+    Budget,
     FileBook,
+    History,
+    LedgerEntry,
     LedgerError,
     MemoryBook,
     budget_line,
-    to_jsonl,
-)
-from skparisk.ledger._budget import (
-    COMPOSITIONS,
-    Budget,
-    History,
-    LedgerEntry,
     in_words,
     left_in_words,
     limit_in_words,
+    to_jsonl,
     triple,
 )
 from skparisk.ledger._open import charge, close_book, open_book

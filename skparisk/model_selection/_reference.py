@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator
 
 from skparisk.core.checks import IncompatibleError, is_whole
 from skparisk.core.compose import compose_basic
-from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._fits import (
     Choice,
+    Records,
     Task,
     charge_leaks,
     find_samplers,
     fit_recorded,
+    own_sampler,
 )
 from skparisk.model_selection._simulation import simulate_scores
 from skparisk.neighbors import sample_database

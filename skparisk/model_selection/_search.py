@@ -23,10 +23,15 @@ from skparisk._private import PrivateMixin
 from skparisk.core.checks import check_random_state
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values
-from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
-from skparisk.model_selection._fits import Task, refuse_private_records
-from skparisk.model_selection._levels import Candidate
+from skparisk.model_selection._fits import (
+    Candidate,
+    Records,
+    Task,
+    as_indexable,
+    configure,
+    refuse_private_records,
+)
 from skparisk.model_selection._reference import ReferenceSelection
 from skparisk.model_selection._simulation import check_single_scoring
 from skparisk.reference import TableReference

@@ -21,7 +21,7 @@ from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
 from skparisk.core.sealed import take_rows
 from skparisk.ledger import suspend_open
-from skparisk.model_selection._candidates import (
+from skparisk.model_selection._fits import (
     Records,
     as_indexable,
     fit_estimator,

@@ -12,7 +12,7 @@ from releases import compose_filter
 from skparisk.core.claim import Assumption, DominatingLoss, Doubt, Leak, mint
 from skparisk.core.compose import Totals, compose_basic, compose_exact
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import PrivacyLedger, _budget
+from skparisk.ledger import PrivacyLedger, _book
 
 fractions_of_one = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.7])
 certificates = st.builds(
@@ -90,7 +90,7 @@ def test_what_remains_by_exact_composition_is_for_so_many_at_most():
 
 def test_nobody_waits_until_it_is_known_what_still_fits(make, monkeypatch):
     ledger = make(**COMPOSITIONS["exact"])
-    remaining = _budget.Budget.remaining
+    remaining = _book.Budget.remaining
 
     def look(*arguments):
         thread = threading.Thread(target=ledger.spend, args=(0.25,), daemon=True)
@@ -98,7 +98,7 @@ def test_nobody_waits_until_it_is_known_what_still_fits(make, monkeypatch):
         join(thread)
         return remaining(*arguments)
 
-    monkeypatch.setattr(_budget.Budget, "remaining", look)
+    monkeypatch.setattr(_book.Budget, "remaining", look)
     ledger.spend(0.5)
     with pytest.raises(BudgetExceededError) as info:
         ledger.spend(3.0)
@@ -111,7 +111,7 @@ def test_what_is_missing_for_a_rule_is_noticed_at_once(monkeypatch):
     def fail(*_, **__):
         raise ImportError("needs dp-accounting")
 
-    monkeypatch.setattr(_budget, "exact_total", fail)
+    monkeypatch.setattr(_book, "exact_total", fail)
     with pytest.raises(ImportError, match="dp-accounting"):
         PrivacyLedger(1.0, 1e-5, composition="exact")
 
@@ -251,7 +251,7 @@ def test_a_ledger_that_is_over_its_budget_has_nothing_left(tmp_path, monkeypatch
     """Such as one that another version of the library wrote."""
     ledger = PrivacyLedger(1.0, 1e-5, composition="advanced", path=tmp_path / "ledger")
     with monkeypatch.context() as patch:
-        patch.setattr(_budget.Budget, "fits", lambda *_: True)
+        patch.setattr(_book.Budget, "fits", lambda *_: True)
         ledger.spend((1.5, 1e-5))
     assert ledger.remaining() == 0.0
     assert ledger.spent.epsilon == 1.5

@@ -18,7 +18,7 @@ from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
-    _budget,
+    _book,
     _open,
     check_room,
     spend,
@@ -207,7 +207,7 @@ def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch)
             refused.append(1)
         other.spend(0.3)
 
-    interrupt(monkeypatch, _budget.Budget, "fits", handler)
+    interrupt(monkeypatch, _book.Budget, "fits", handler)
     with ledger:
         spend(0.6)
     assert len(refused) == 4
