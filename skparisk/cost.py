@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -31,7 +31,7 @@ from skparisk.core.rounding import safe_root, unwrap
 from skparisk.model_selection._fits import configure, declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
 
-__all__ = ["CompensationModel", "CostModel", "Frontier", "RiskLaw", "frontier"]
+__all__ = ["CompensationModel", "CostModel", "Frontier", "frontier"]
 
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -47,23 +47,13 @@ _ROUNDING = 1e-12  # share by which costs may fall, of the largest
 _MOST_PEOPLE = 2**53
 
 
-@runtime_checkable
-class RiskLaw(Protocol):
-    """Another law of the loss of Laplace noise: a paper's, as printed."""
-
-    def risk(self, epsilon: Floats, noise_epsilon: float, n_outputs: int) -> Floats:
-        """Return the probability that the loss exceeds each level in [0, inf]."""
-        ...
-
-
 def risk_function(
     noise_epsilon: float, n_outputs: int, law: Any
 ) -> Callable[[Floats], Floats]:
     """Return the probability that the loss exceeds a level, as a function of it."""
     k = check_at_least(n_outputs, "n_outputs", 1)
-    if not isinstance(law, str) and isinstance(law, RiskLaw):
-        other: RiskLaw = law
-        return lambda levels: other.risk(levels, noise_epsilon, k)
+    if hasattr(law, "risk"):  # a paper's, as printed
+        return lambda levels: np.asarray(law.risk(levels, noise_epsilon, k))
     if law != "exact":
         raise ValueError(
             "law must be 'exact' or an object with a risk, such as "
@@ -184,7 +174,7 @@ class CostModel(ABC):
         epsilon: ArrayLike,
         noise_epsilon: float,
         n_outputs: int = 1,
-        law: str | RiskLaw = "exact",
+        law: Any = "exact",
     ) -> Any:
         r"""Return the budget of a release whose loss is often below its noise's level.
 
@@ -197,7 +187,7 @@ class CostModel(ABC):
             (0, inf).
         n_outputs : int, default=1
             Length of the query's answer, >= 1; 1 with the exact law.
-        law : "exact" or RiskLaw, default="exact"
+        law : "exact" or object with `risk`, default="exact"
             Law of the privacy loss: the exact one at the worst pair, or one without a
             guarantee, such as :class:`skparisk.papers.DandekarTheorem4`.
 
@@ -255,7 +245,7 @@ class CostModel(ABC):
         return float(self._mixed(level, risk, math.inf))
 
     def optimal_epsilon(
-        self, noise_epsilon: float, n_outputs: int = 1, law: str | RiskLaw = "exact"
+        self, noise_epsilon: float, n_outputs: int = 1, law: Any = "exact"
     ) -> float:
         """Return the privacy level at which `budget_at_risk` is least.
 
