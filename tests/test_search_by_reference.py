@@ -48,7 +48,7 @@ def test_reference_tells_which_candidate_is_right(right):
         PrivateRidge(epsilon=math.inf), ALPHAS, "reference", cv=3, scoring="r2"
     )
     if right == 1:  # few noisy records: alpha = 1e-3 fits the noise
-        search.set_params(selection__cv=ShuffleSplit(9, train_size=9, random_state=0))
+        search.set_params(cv=ShuffleSplit(9, train_size=9, random_state=0))
     n = 100 if right == 0 else 9
     search.fit(X[:n], Y[:n], X_reference=X_PUBLIC, y_reference=targets)
     assert search.best_index_ == right

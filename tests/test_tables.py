@@ -489,30 +489,6 @@ def ridge():
     return PrivateRidge(sensitivity=KnownSensitivity(0.5), random_state=0)
 
 
-def test_a_search_takes_a_table_with_its_targets():
-    X, y = numbers_and_labels(0)
-    public, labels = numbers_and_labels(1)
-    search = PrivateGridSearchCV(ridge(), {"alpha": [1.0, 100.0]}, random_state=0)
-    search.fit(X, y, X_reference=public, y_reference=labels)
-    scores = search.cv_results_["mean_test_score"]
-    search.fit(X, y, X_reference=TableReference(public, labels))
-    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], scores)
-
-
-@pytest.mark.parametrize(
-    ("sampling", "y_reference", "message"),
-    [
-        ("leave-out", [1.0], "y_reference must be None if X_reference is a TableRef"),
-        ("split", None, "must have sampling='leave-out' in a search, got 'split'"),
-    ],
-)
-def test_a_search_refuses_what_a_table_cannot_say(sampling, y_reference, message):
-    table = TableReference(*numbers_and_labels(1), sampling)
-    search = PrivateGridSearchCV(ridge(), {"alpha": [1.0]})
-    with pytest.raises(ValueError, match=message):
-        search.fit(*numbers_and_labels(0), X_reference=table, y_reference=y_reference)
-
-
 @pytest.mark.parametrize("guise", GUISES)
 def test_a_search_recognizes_private_records_of_frames(guise):
     search = PrivateGridSearchCV(make_pipeline(Median(), ridge()), {})

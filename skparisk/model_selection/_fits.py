@@ -336,6 +336,7 @@ class Task:
     seeds: np.random.SeedSequence
     estimator: Any
     scoring: Any
+    cv: Any
     n_jobs: int | None
     verbose: int
     noise_random_state: Any

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from skparisk.core.checks import IncompatibleError, is_whole
 from skparisk.core.compose import compose_basic
@@ -25,81 +24,44 @@ from skparisk.neighbors import sample_database
 from skparisk.reference import TableReference, as_reference
 
 
-class ReferenceSelection(BaseEstimator):
-    """Choose by simulation on public records, and fit the best candidate once.
-
-    For `selection` of :class:`~skparisk.model_selection.PrivateGridSearchCV`, where
-    "reference" is short for ``ReferenceSelection()``. The scores are those of
-    :func:`~skparisk.model_selection.simulate_scores`.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable, default=5
-        Splits of the public records, as in `GridSearchCV`; an int is >= 2.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-free-simulation`). That of one fit: the choice is free. The
-    caller must ensure that the reference is public and describes the population.
-
-    Public are the reference that `fit` is given, or that of the sampler; without either
-    it is refused, and so are candidates whose pairs were drawn before the choice.
-
-    Examples
-    --------
-    >>> from skparisk import PrivateRidge
-    >>> from skparisk.datasets import load_census
-    >>> from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
-    >>> X, y = load_census(return_X_y=True)
-    >>> ridge, by_public = PrivateRidge(sensitivity=0.5), ReferenceSelection(cv=3)
-    >>> search = PrivateGridSearchCV(ridge, {"alpha": [1.0, 9.0]}, selection=by_public)
-    >>> search = search.fit(X[900:], y[900:], X_reference=X[:900], y_reference=y[:900])
-    >>> search.certificate_.epsilon, "split2_test_score" in search.cv_results_
-    (1.0, True)
-    """
-
-    def __init__(self, *, cv: Any = 5) -> None:
-        self.cv = cv
-
-    def _check_parameters(self) -> None:
-        cv = self.cv
-        many = hasattr(cv, "split") or isinstance(cv, Iterable)  # is not used up
-        if isinstance(cv, str) or not (
-            cv is None or (cv >= 2 if is_whole(cv) else many)
-        ):
-            raise ValueError(
-                "cv must be None, a whole number >= 2, a splitter or an iterable of "
-                f"splits, got {cv!r}."
-            )
-
-    def _choose(self, task: Task) -> Choice:
-        """Choose by simulation, and fit the best candidate to the private records."""
-        candidates, records = task.candidates, task.records
-        if len(candidates) > 1 and any(candidate.has_pairs for candidate in candidates):
-            raise IncompatibleError(
-                "selection='reference' must not look at the pairs that calibrate the "
-                "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
-                "reference with sampling='split'."
-            )
-        made, simulated = task.seeds.spawn(2)
-        estimators = [candidate.estimator for candidate in candidates]
-        n_records = _count_public_records(estimators, len(records))
-        public = _find_public_records(estimators[0], records, n_records, made)
-        scores = simulate_scores(
-            estimators,
-            *public,
-            n_records=n_records,
-            scoring=task.scoring,
-            cv=self.cv,
-            n_jobs=task.n_jobs,
-            random_state=np.random.default_rng(simulated),
-            verbose=task.verbose,
+def check_cv(cv: Any) -> None:
+    """Refuse what are no splits of public records."""
+    many = hasattr(cv, "split") or isinstance(cv, Iterable)  # is not used up
+    if isinstance(cv, str) or not (cv is None or (cv >= 2 if is_whole(cv) else many)):
+        raise ValueError(
+            "cv must be None, a whole number >= 2, a splitter or an iterable of "
+            f"splits, got {cv!r}."
         )
-        results = _tabulate([candidate.params for candidate in candidates], scores)
-        index = int(results["rank_test_score"].argmin())
-        told = charge_leaks([candidates[index]])
-        fitted, releases = fit_recorded(estimators[index], records)
-        return Choice(index, fitted, compose_basic([*told, *releases]), results)
+
+
+def choose_by_reference(task: Task) -> Choice:
+    """Choose by simulation, and fit the best candidate to the private records."""
+    candidates, records = task.candidates, task.records
+    if len(candidates) > 1 and any(candidate.has_pairs for candidate in candidates):
+        raise IncompatibleError(
+            "selection='reference' must not look at the pairs that calibrate the "
+            "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
+            "reference with sampling='split'."
+        )
+    made, simulated = task.seeds.spawn(2)
+    estimators = [candidate.estimator for candidate in candidates]
+    n_records = _count_public_records(estimators, len(records))
+    public = _find_public_records(estimators[0], records, n_records, made)
+    scores = simulate_scores(
+        estimators,
+        *public,
+        n_records=n_records,
+        scoring=task.scoring,
+        cv=task.cv,
+        n_jobs=task.n_jobs,
+        random_state=np.random.default_rng(simulated),
+        verbose=task.verbose,
+    )
+    results = _tabulate([candidate.params for candidate in candidates], scores)
+    index = int(results["rank_test_score"].argmin())
+    told = charge_leaks([candidates[index]])
+    fitted, releases = fit_recorded(estimators[index], records)
+    return Choice(index, fitted, compose_basic([*told, *releases]), results)
 
 
 def _tabulate(

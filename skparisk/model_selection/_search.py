@@ -32,17 +32,9 @@ from skparisk.model_selection._fits import (
     configure,
     refuse_private_records,
 )
-from skparisk.model_selection._reference import ReferenceSelection
+from skparisk.model_selection._reference import check_cv, choose_by_reference
 from skparisk.model_selection._simulation import check_single_scoring
-from skparisk.reference import TableReference
 from skparisk.reference._base import is_reference
-
-Selection = ReferenceSelection | ExponentialSelection
-
-SELECTIONS: dict[str, type[Selection]] = {
-    "reference": ReferenceSelection,
-    "exponential": ExponentialSelection,
-}
 
 
 class PrivateGridSearchCV(GridSearchCV):
@@ -63,17 +55,25 @@ class PrivateGridSearchCV(GridSearchCV):
     param_grid : dict or list of dict
         As in `GridSearchCV`. Public: it must not depend on the private data.
 
-    selection : str or selection object, default="reference"
-        How the candidate is chosen. A name is short for the object with its defaults.
+    selection : {"reference", "exponential"} or ExponentialSelection, \
+            default="reference"
+        How the candidate is chosen.
 
-        * "reference", or :class:`ReferenceSelection`: by simulation on public records.
-          The choice is free, and the best candidate is fitted once.
+        * "reference": by the scores of
+          :func:`~skparisk.model_selection.simulate_scores` on public records: those
+          that `fit` is given, or the reference of the sampler. The choice is free, and
+          the best candidate is fitted once. Candidates whose pairs were drawn before
+          the choice are refused.
         * "exponential", or :class:`ExponentialSelection`: all candidates are fitted to
           one part of the private records, and the exponential mechanism chooses by
           scores on the other part.
 
     scoring : str, callable or None, default=None
         One score for public records, and for `score`, as in `GridSearchCV`.
+
+    cv : int, splitter or iterable, default=5
+        For "reference": splits of the public records, as in `GridSearchCV`; an int is
+        >= 2.
 
     n_jobs : int, default=None
         Workers of the simulation by "reference". Private records are worked on in this
@@ -117,8 +117,9 @@ class PrivateGridSearchCV(GridSearchCV):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-private-search`). That of the selection object, with its
-    assumptions. Objects of other classes, also of subclasses, are refused.
+    **Guarantee**. By "reference" that of one fit (:ref:`thm-free-simulation`): the
+    caller must ensure that the reference is public and describes the population. Else
+    that of :class:`ExponentialSelection`.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged as the search goes on. If
     a fit fails, so does the search, and charges stay. Searches in several threads at
@@ -142,33 +143,25 @@ class PrivateGridSearchCV(GridSearchCV):
         estimator: Any,
         param_grid: Any,
         *,
-        selection: str | Selection = "reference",
+        selection: str | ExponentialSelection = "reference",
         scoring: Any = None,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
         verbose: int | None = 0,
     ) -> None:
         super().__init__(
-            estimator, param_grid, scoring=scoring, n_jobs=n_jobs, verbose=verbose
+            estimator,
+            param_grid,
+            scoring=scoring,
+            cv=cv,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.selection = selection
         self.random_state = random_state
         self.noise_random_state = noise_random_state
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a selection also where it is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            As in scikit-learn. ``selection__epsilon`` and the like make an object of a
-            name.
-        """
-        selection = params.get("selection", self.selection)
-        if any(name.startswith("selection__") for name in params):
-            params = {**params, "selection": _as_selection(selection)}
-        return super().set_params(**params)
 
     @whole_fit
     def fit(
@@ -184,12 +177,11 @@ class PrivateGridSearchCV(GridSearchCV):
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets or labels.
 
-        X_reference : array-like or TableReference, default=None
-            Public records of shape (n_rows, n_features), in the units that `X` has
-            here; a pipeline transforms them as it does `X`. Candidates are scored on
-            them (but for "exponential"), and those that sample pairs, and have no
-            reference of their own, sample from them. A TableReference has its targets
-            with it. For "reference" None stands for the reference of the sampler.
+        X_reference : array-like of shape (n_rows, n_features), default=None
+            Public records, in the units that `X` has here; a pipeline transforms them
+            as it does `X`. Candidates are scored on them (but for "exponential"), and
+            those that sample pairs, and have no reference of their own, sample from
+            them. For "reference" None stands for the reference of the sampler.
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
@@ -214,16 +206,14 @@ class PrivateGridSearchCV(GridSearchCV):
             If parts that are not of skparisk are fitted to the private records, or the
             noise is seeded; and what the candidates warn of.
         """
-        selection = self._check_parameters()
+        exponential = self._check_parameters()
         check_consistent_length(X, y)
-        if isinstance(X_reference, TableReference):
-            X_reference, y_reference = _unpack(X_reference, y_reference, y)
-        elif is_reference(X_reference):
+        if is_reference(X_reference):
             raise ValueError(
-                "X_reference must be records or a TableReference in a search, got a "
+                "X_reference must be records in a search, got a "
                 f"{type(X_reference).__name__}: give it to the SensitivitySampler of "
-                "the estimator, as its reference. Candidates are then scored on "
-                "records that are drawn from it."
+                "the estimator, as its reference. Candidates are then scored on its "
+                "records."
             )
         if (y_reference is None) != (X_reference is None or y is None):
             raise ValueError(
@@ -244,13 +234,14 @@ class PrivateGridSearchCV(GridSearchCV):
             np.random.SeedSequence(int.from_bytes(entropy, "little")),
             estimator=self.estimator,
             scoring=self.scoring,
+            cv=self.cv,
             n_jobs=self.n_jobs,
             verbose=check_verbose(self.verbose),
             noise_random_state=self.noise_random_state,
         )
         # Their fits are silent, and say it on their certificates.
         leaks_around()
-        choice = selection._choose(task)
+        choice = exponential._choose(task) if exponential else choose_by_reference(task)
         self.scorer_ = scorer
         self.multimetric_ = False
         self.best_index_ = choice.index
@@ -268,16 +259,29 @@ class PrivateGridSearchCV(GridSearchCV):
         """Return what `fit` asks for, and what the estimator does."""
         return super().get_metadata_routing().add_self_request(self)
 
-    def _check_parameters(self) -> Selection:
-        """Return the selection, with all parameters checked."""
-        selection = _as_selection(self.selection)
-        selection._check_parameters()
+    def _check_parameters(self) -> ExponentialSelection | None:
+        """Return the selection unless it is by reference, with all parameters checked.
+
+        Not of another type: it could claim more than it was charged for.
+        """
+        selection = self.selection
+        if isinstance(selection, str) and selection == "exponential":
+            selection = ExponentialSelection()
+        by_reference = isinstance(selection, str) and selection == "reference"
+        if not by_reference and type(selection) is not ExponentialSelection:
+            raise ValueError(
+                "selection must be 'reference', 'exponential' or "
+                f"ExponentialSelection(...); got {self.selection!r}."
+            )
+        if not isinstance(selection, str):
+            selection._check_parameters()
+        check_cv(self.cv)
         check_single_scoring(self.scoring)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         check_random_state(self.random_state, "random_state")
         noise_source(self.noise_random_state)
-        return selection
+        return None if isinstance(selection, str) else selection
 
     def _check_records(self, records: Records) -> None:
         """Refuse what no fit would take before anything is released."""
@@ -291,40 +295,9 @@ class PrivateGridSearchCV(GridSearchCV):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        chosen = self.selection
-        free = chosen == "reference" or isinstance(chosen, ReferenceSelection)
+        free = isinstance(self.selection, str) and self.selection == "reference"
         theirs = get_tags(self.estimator)
         noisy = not free and self.noise_random_state is None
         tags.non_deterministic = noisy or theirs.non_deterministic
         tags.target_tags = theirs.target_tags
         return tags
-
-
-def _unpack(table: TableReference, y_reference: Any, y: Any) -> tuple[Any, Any]:
-    """Return the records of a reference, and their targets if there are any of `X`."""
-    if y_reference is not None:
-        raise ValueError(
-            "y_reference must be None if X_reference is a TableReference, which has "
-            "its targets with it."
-        )
-    if table.sampling != "leave-out":
-        raise ValueError(
-            "X_reference must have sampling='leave-out' in a search, got "
-            f"{table.sampling!r}: give such a table to the SensitivitySampler."
-        )
-    return table.pool.X, None if y is None else table.pool.y
-
-
-def _as_selection(selection: Any) -> Selection:
-    """Return the selection of a name, or the one that is given.
-
-    Not of another type: it could claim more than it was charged for.
-    """
-    if isinstance(selection, str) and selection in SELECTIONS:
-        return SELECTIONS[selection]()
-    if type(selection) not in SELECTIONS.values():
-        allowed = ", ".join(
-            f"{name!r} or {kind.__name__}(...)" for name, kind in SELECTIONS.items()
-        )
-        raise ValueError(f"selection must be one of {allowed}; got {selection!r}.")
-    return selection
