@@ -31,17 +31,6 @@ def test_efficient_points_are_beaten_by_none():
         assert points.efficient[i] != beaten
 
 
-def test_frontier_is_frozen_and_copied():
-    given = np.ones(2)
-    points = Frontier(given, given / 2, given, given, given)
-    given[0] = 7
-    assert points.epsilon.tolist() == [1, 1]
-    with pytest.raises(ValueError, match="read-only"):
-        points.cost[0] = 1
-    with pytest.raises(AttributeError, match="cannot assign"):
-        points.cost = given
-
-
 FRONTIER_ERRORS = {
     "epsilon must be a vector of some numbers in (0, inf], got [].": {"epsilon": []},
     "epsilon must be a vector of 1 numbers in (0, inf], got [0].": {"epsilon": [0]},

@@ -101,42 +101,6 @@ def test_first_records(census):
     )
 
 
-def test_relations_between_features(frame):
-    total = frame["education"] + frame["experience"] + 6
-    assert (frame["age"] == total).all()
-    assert (frame["experience_squared"] == frame["experience"] ** 2).all()
-    regions = frame[FEATURES[4:]].to_numpy()
-    assert np.isin(regions, (0.0, 1.0)).all()
-    assert (regions.sum(axis=1) == 1).all()
-    assert (regions.sum(axis=0) > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "low", "high"),
-    [
-        ("age", 25, 64),
-        ("education", 9, 16),
-        ("experience", 3, 49),
-        ("experience_squared", 9, 2401),
-    ],
-)
-def test_documented_ranges_are_the_extremes(frame, name, low, high):
-    assert (frame[name].min(), frame[name].max()) == (low, high)
-
-
-def test_income_range(census):
-    assert census.target.min().round(2) == 0.19
-    assert census.target.max().round() == 115_667
-
-
-def test_all_features_with_intercept_are_rank_deficient_by_two(census):
-    design = np.column_stack([np.ones(N_RECORDS), census.data])
-    assert np.linalg.matrix_rank(design) == design.shape[1] - 2
-    kept = [i for i, f in enumerate(FEATURES) if f not in ("experience", "region_west")]
-    reduced = np.column_stack([np.ones(N_RECORDS), census.data[:, kept]])
-    assert np.linalg.matrix_rank(reduced) == reduced.shape[1]
-
-
 def test_every_state_is_in_one_region(census):
     regions = census.data[:, 4:].argmax(axis=1)
     pairs = set(zip(census.state.tolist(), regions.tolist(), strict=True))
@@ -171,23 +135,6 @@ def test_region_of_state(census, state, region):
     assert (census.state == state).any()
 
 
-def test_as_frame_equals_arrays(census):
-    framed = load_census(as_frame=True)
-    assert isinstance(framed.data, pd.DataFrame)
-    assert isinstance(framed.target, pd.Series)
-    assert list(framed.data.columns) == framed.feature_names == FEATURES
-    assert framed.target.name == "weekly_income"
-    assert framed.frame.shape == (N_RECORDS, 9)
-    assert list(framed.frame.columns) == [*FEATURES, "weekly_income"]
-    assert (framed.frame.dtypes == np.float64).all()
-    np.testing.assert_array_equal(framed.data.to_numpy(), census.data)
-    np.testing.assert_array_equal(framed.target.to_numpy(), census.target)
-    np.testing.assert_array_equal(framed.frame[FEATURES].to_numpy(), census.data)
-    np.testing.assert_array_equal(framed.frame["weekly_income"], census.target)
-    assert isinstance(framed.state, np.ndarray)
-    np.testing.assert_array_equal(framed.state, census.state)
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_return_X_y_equals_bunch(as_frame):
@@ -197,41 +144,6 @@ def test_return_X_y_equals_bunch(as_frame):
     assert type(y) is type(bunch.target)
     np.testing.assert_array_equal(X, bunch.data)
     np.testing.assert_array_equal(y, bunch.target)
-
-
-def test_arguments_are_keyword_only():
-    with pytest.raises(TypeError, match="positional"):
-        load_census(True)
-
-
-def test_two_calls_are_equal_and_independent():
-    census = load_census()
-    other = load_census()
-    np.testing.assert_array_equal(census.data, other.data)
-    np.testing.assert_array_equal(census.target, other.target)
-    np.testing.assert_array_equal(census.state, other.state)
-    expected = {name: other[name].copy() for name in ("data", "target", "state")}
-    census.data[:] = -1
-    census.target[:] = -1
-    census.state[:] = ""
-    census.feature_names.clear()
-    census.target_names.clear()
-    for name, values in expected.items():
-        np.testing.assert_array_equal(other[name], values)
-    third = load_census()
-    np.testing.assert_array_equal(third.data, expected["data"])
-    assert third.feature_names == other.feature_names == FEATURES
-    assert third.target_names == other.target_names == ["weekly_income"]
-
-
-def test_frames_can_be_written_to_without_touching_each_other():
-    framed = load_census(as_frame=True)
-    framed.data.loc[:, "age"] = -1.0
-    framed.target.iloc[0] = -1.0
-    assert framed.frame["age"].min() == 25
-    assert framed.frame["weekly_income"].min() > 0
-    framed.frame["education"] = 0.0
-    assert framed.data["education"].min() == 9
 
 
 @pytest.mark.slow

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
 from query_pairs import both_of
 from scipy import integrate, stats
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skparisk import KnownSensitivity, SensitivitySampler
+from skparisk import SensitivitySampler
 from skparisk import density as module
 from skparisk.density import PrivateKernelDensity
 from skparisk.exceptions import (
@@ -29,7 +28,7 @@ from skparisk.exceptions import (
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import DensityQuery, kernel_density_sensitivity_bound
-from skparisk.reference import CallableReference, TableReference
+from skparisk.reference import TableReference
 
 KERNELS = ("gaussian", "tophat", "epanechnikov", "exponential", "linear", "cosine")
 RELATIONS = ("replace-one", "add-remove")
@@ -83,28 +82,9 @@ def test_the_answer_is_the_kernel_density_of_scikit_learn(kernel, d):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_records_at_nodes_count_as_in_scikit_learn(kernel):
-    """Distances of exactly one bandwidth are a matter of rounding."""
-    X = np.arange(11)[:, None] / 10
-    for bandwidth in (0.1, 0.2, 0.3, 0.7):
-        oracle = KernelDensity(kernel=kernel, bandwidth=bandwidth).fit(X)
-        query = query_of(bandwidth=bandwidth, kernel=kernel)
-        expected = np.exp(oracle.score_samples(query.nodes))
-        assert query(X) == pytest.approx(expected, rel=1e-10, abs=1e-10)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
 def test_the_estimate_integrates_to_one(kernel):
     query = DensityQuery([(-9, 10)], 0.4, kernel, lattice_size=19_000)
     assert query(records(30)).sum() * 0.001 == pytest.approx(1, abs=2e-3)
-
-
-def test_nodes_span_the_bounds_the_last_feature_fastest():
-    query = DensityQuery([(0.1, 0.3), (-1, 1)], 1.0, lattice_size=2)
-    assert query.bounds == ((0.1, 0.3), (-1.0, 1.0))
-    expected = [(x, y) for x in np.linspace(0.1, 0.3, 3) for y in (-1.0, 0.0, 1.0)]
-    assert query.nodes.tolist() == [list(node) for node in expected]
-    assert query(np.zeros((3, 2))).shape == (9,)
 
 
 def test_private_records_outside_the_bounds_are_clipped_silently():
@@ -240,18 +220,6 @@ def test_a_bad_number_of_records_or_dimensions_is_refused(number):
         kernel_density_sensitivity_bound(1, 1.0, number)
 
 
-def test_the_query_is_a_value():
-    query = DensityQuery(np.array([[0, 1]]), np.float64(0.5), lattice_size=np.int64(4))
-    query(records(5))
-    copied = pickle.loads(pickle.dumps(query))
-    same = DensityQuery([(0.0, 1.0)], 0.5, lattice_size=4)
-    assert query == copied == same
-    assert hash(query) == hash(copied) == hash(same)
-    assert query != DensityQuery([(0.0, 1.0)], 0.5, lattice_size=5)
-    with pytest.raises(AttributeError):
-        query.bandwidth = 1.0
-
-
 # The estimator
 
 
@@ -292,16 +260,6 @@ def test_without_noise_it_is_the_polynomial_of_scikit_learns_density(kernel):
     assert model.pdf(x[:, None]) == pytest.approx(expected, rel=1e-10)
     assert model.mass_ == pytest.approx(3 * values.mean())
     assert model.noise_scale_ == 0
-
-
-def test_a_fine_lattice_comes_close_to_scikit_learn():
-    X = records(2000)
-    x = np.linspace(0.05, 0.95, 50)[:, None]
-    oracle = KernelDensity(bandwidth=0.1).fit(X)
-    model = fitted(X, lattice_size=60)
-    inside = integrate.quad(lambda x: np.exp(oracle.score_samples([[x]])[0]), 0, 1)[0]
-    expected = np.exp(oracle.score_samples(x)) / inside
-    assert model.pdf(x) == pytest.approx(expected, rel=0.02)
 
 
 @pytest.mark.parametrize("values", [None, NOISY])
@@ -458,11 +416,6 @@ def test_the_released_values_have_the_noise_that_is_paid_for(seed):
     assert (model.gamma_, model.risk_, model.sampler_) == (0, 0, None)
 
 
-def test_the_noise_differs_each_time():
-    first, second = (fitted(epsilon=1.0).polynomial_.values for _ in "12")
-    assert (first != second).all()
-
-
 def test_the_proven_bound_is_the_peak_times_the_nodes():
     X = records(200, 2)
     model = fitted(X, epsilon=0.5, lattice_size=4)
@@ -492,27 +445,6 @@ def test_the_sampled_sensitivity_is_that_of_the_query():
     assert again.fit(private).sensitivity_ == sampler.sensitivity_at(0.2)
 
 
-def test_private_records_outside_the_bounds_are_clipped_also_as_the_reference():
-    """The only warning is that they are the reference."""
-    X = 3 * records(100) - 1
-    sampler = SensitivitySampler(n_pairs=50)
-    model = PrivateKernelDensity(0.2, sensitivity=sampler, random_state=0)
-    with pytest.warns(PrivacyLeakWarning) as caught:
-        model.fit(X)
-    assert len(caught) == 1
-    assert model.certificate_.reference_is_private
-    assert not hasattr(model.sampler_, "differences_")
-    with pytest.warns(PrivacyLeakWarning):
-        clipped = clone(model).fit(X.clip(0, 1))
-    assert clipped.sensitivity_ == model.sensitivity_
-    public = records(100, seed=1)
-    model.fit(X, X_reference=public)  # no warning
-    assert model.sampler_.differences_.shape == (50, 11)
-    np.testing.assert_array_equal(
-        fitted(X).polynomial_.values, fitted(X.clip(0, 1)).polynomial_.values
-    )
-
-
 def test_training_data_given_as_the_reference_are_noticed():
     X = records(100)
     with pytest.warns(PrivacyLeakWarning):
@@ -522,24 +454,6 @@ def test_training_data_given_as_the_reference_are_noticed():
         PrivateKernelDensity(
             sensitivity=SensitivitySampler(reference=TableReference(X))
         ).fit(X)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_other_samplers_and_references_are_possible(relation):
-    sampler = SensitivitySampler(
-        reference=CallableReference(lambda n, rng: rng.beta(2, 3, size=(n, 1))),
-        n_records=60,
-        n_pairs=99,
-        relation=relation,
-        randomness="both",
-        noise_shape="whitened",
-    )
-    model = PrivateKernelDensity(0.3, lattice_size=4, sensitivity=sampler)
-    model.fit(records(60))
-    assert model.certificate_.relation == relation
-    assert model.certificate_.evidence.noise_shape == "whitened"
-    known = KnownSensitivity(1.0, delta=0.1)
-    assert clone(model).set_params(sensitivity=known).fit(records(60)).risk_ == 0
 
 
 def test_names_of_columns_are_compared():
@@ -626,26 +540,10 @@ def test_bad_parameters_of_the_estimator_are_refused(parameters, message):
     assert not hasattr(model, "polynomial_")
 
 
-def test_public_records_outside_the_bounds_are_clipped_as_private_ones_are():
-    X, public = records(50), 2 * records(300)
-    model = PrivateKernelDensity(random_state=0)
-    found, clipped = (
-        clone(model).fit(X, X_reference=each).sensitivity_
-        for each in (public, public.clip(0, 1))
-    )
-    assert found == clipped
-
-
 def test_records_that_are_all_alike_after_clipping_cannot_be_calibrated():
     public = np.tile([[0.0], [1e-9]], (30, 1))
     with pytest.raises(CalibrationError, match=r"sensitivity|off, by rounding"):
         PrivateKernelDensity(0.35, kernel="tophat").fit(records(50), X_reference=public)
-
-
-@pytest.mark.parametrize("bounds", [(0, 2), [(0, 2)], np.array([0.0, 2.0]), [0, 2]])
-def test_one_pair_of_bounds_is_for_all_features(bounds):
-    model = fitted(records(50, 2), bounds=bounds, lattice_size=2)
-    assert model.bounds_.tolist() == [[0, 2], [0, 2]]
 
 
 WIDE = {"bandwidth": 50.0, "bounds": (-10, 110), "lattice_size": 1, "gamma": 0.2}

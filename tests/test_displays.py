@@ -218,13 +218,6 @@ def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
         ]
 
 
-def test_what_is_not_known_is_not_drawn():
-    display = SensitivityDisplay(TIED).plot()
-    assert display.gamma_line_ is display.sensitivity_line_ is None
-    assert len(display.ax_.lines) == 1
-    assert display.ax_.get_legend() is None
-
-
 def every_display(sampler):
     """Return displays of each kind, and what `plot` is asked for."""
     risk = RiskCurveDisplay(certificate(), estimator_name="it")
@@ -265,15 +258,6 @@ def test_drawing_twice_draws_the_same_and_leaves_the_data(sampler):
         plt.close("all")
 
 
-def test_data_are_copied():
-    for given in (np.array([0.1, 0.2]), [0.1, 0.2]):
-        sampled = SensitivityDisplay(given)
-        given[0] = 7.0
-        assert sampled.sensitivities.tolist() == [0.1, 0.2]
-        with pytest.raises(ValueError, match="read-only"):
-            sampled.sensitivities[0] = 1.0
-
-
 def test_draws_into_given_axes(sampler):
     for display, words in every_display(sampler):
         figure = Figure()
@@ -306,37 +290,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
         assert legend(display)[0] == "own"
         with pytest.raises(TypeError, match="drawstyle"):
             display.plot(drawstyle="default")
-
-
-def test_levels_are_logarithmic_if_they_span_more_than_a_decade():
-    for top, scale in ((10.0, "linear"), (11.0, "log")):
-        risks = curve((0.0, 0.9), (1.0, 0.5), (top / 1.25, 0.1)).plot()
-        sampled = SensitivityDisplay([0.0, 1.0, top]).plot()
-        marked = SensitivityDisplay([1.0], sensitivity=top).plot()
-        for display in (risks, sampled, marked):
-            assert display.ax_.get_xscale() == scale
-            assert display.ax_.get_yscale() == "log"
-
-
-def test_risks_are_logarithmic_unless_one_is_zero_or_all_are_one(known_ridge):
-    for name, certified in CERTIFICATES.items():
-        scale = "linear" if name in ("without noise", "without risk") else "log"
-        ax = RiskCurveDisplay.from_certificate(certified).ax_
-        assert ax.get_yscale() == scale
-        low, high = ax.get_ylim()
-        assert low < min(certified.risk, 1) < 1 < high
-    ax = RiskCurveDisplay.from_estimator(known_ridge).ax_
-    assert ax.get_yscale() == "linear"
-
-
-def test_nearly_equal_pairs_do_not_stretch_the_axis():
-    values = np.append(np.linspace(1, 20, 999), 1e-9)
-    display = SensitivityDisplay(values).plot()
-    assert 0.5 < display.ax_.get_xlim()[0] < 1.5
-    assert [label.get_text() for label in display.ax_.get_xticklabels()].count("1") == 1
-    assert display.ax_.xaxis.get_minor_formatter()(5) == "5"
-    display = SensitivityDisplay(values, sensitivity=1e6).plot()
-    assert display.ax_.xaxis.get_minor_formatter()(5) == ""
 
 
 def test_curves_share_axes_and_all_stay_in_sight(known_ridge):

@@ -9,7 +9,7 @@ import pytest
 from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
-from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
+from skparisk import PrivateRidge, SensitivitySampler
 from skparisk._filed import filed
 from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import Exponential, ExponentialChoice
@@ -112,14 +112,6 @@ def test_largest_differences_of_fresh_pairs_exceed_at_most_at_the_risk():
     assert not exceeds(violations, 400, GAMMA)
 
 
-def test_another_target_uses_the_same_pairs():
-    sampler = make_sampler().fit(X)
-    other = sampler.calibrate(epsilon=0.5)
-    assert other.noise_scale_ == pytest.approx(2 * sampler.noise_scale_, rel=1e-6)
-    assert isinstance(other.mechanism_, ExponentialChoice)
-    assert other.release(X) in range(len(PRICES))
-
-
 def test_a_choice_is_no_noise_to_add():
     with pytest.raises(TypeError, match="Exponential chooses a candidate"):
         Exponential().sample(1, 1, os.urandom)
@@ -162,8 +154,3 @@ def test_an_estimator_whose_numbers_are_released_refuses_a_choice():
     model = PrivateRidge(sensitivity=SensitivitySampler(law="exponential"))
     with pytest.raises(ValueError, match="noise that is added to numbers"):
         model.fit(X, X[:, 0])
-
-
-def test_certificate_survives_as_plain_types():
-    certificate = make_sampler().fit(X).certificate_
-    assert FiledCertificate.from_dict(certificate.to_dict()) == filed(certificate)

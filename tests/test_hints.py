@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.utils import estimator_html_repr
 
 from skparisk import (
-    PrivacyLeakWarning,
     PrivateLogisticRegression,
     PrivateRidge,
     ReferenceWarning,
@@ -25,7 +24,7 @@ from skparisk._hints import advise, distance, noise_to_spread
 from skparisk.core import Doubt
 from skparisk.core.exact import noise_source
 from skparisk.core.release import answered
-from skparisk.reference import ReferenceComparison, SchemaReference, TableReference
+from skparisk.reference import ReferenceComparison, SchemaReference
 
 RNG = np.random.default_rng(0)
 
@@ -65,17 +64,6 @@ def test_spread_is_that_of_fits_to_other_people():
     noise = model.sampler_.mechanism_.deviations()
     expected = np.sqrt(np.mean((noise / answers.std(axis=0)) ** 2))
     assert model.noise_to_spread_ == pytest.approx(expected, rel=0.2)
-
-
-def test_the_size_of_the_noise_has_no_unit():
-    units = np.array([1.0, 1e3, 1e-3])
-    plain, scaled = (
-        ridge("diagonal", alpha=1e-9).fit(
-            X * by, Y, X_reference=X_PUBLIC * by, y_reference=Y_PUBLIC
-        )
-        for by in (1.0, units)
-    )
-    assert scaled.noise_to_spread_ == pytest.approx(plain.noise_to_spread_, rel=0.01)
 
 
 def test_hint_says_what_would_help():
@@ -168,14 +156,6 @@ def test_the_command_line_has_words_of_its_own():
     said = advise(model, command_line=True)
     assert "SensitivitySampler" not in said
     assert "more records" in said
-
-
-@pytest.mark.parametrize("epsilon", [200.0, np.inf])
-def test_little_noise_is_not_worth_a_hint(epsilon):
-    model = ridge(epsilon=epsilon).fit(X, Y, **PUBLIC)
-    assert model.hint_ == ""
-    assert 0 <= model.noise_to_spread_ < 0.3
-    assert repr(model) == repr(clone(model))
 
 
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
@@ -331,21 +311,6 @@ def test_what_cannot_be_compared_does_not_warn(how):
         model.set_params(sensitivity__n_records=200)
     model.fit(X, Y, **public)
     assert Doubt.OUTLIER not in model.certificate_.doubts
-
-
-def test_a_sampler_that_was_fitted_before_is_compared_as_well():
-    far = TableReference(X_PUBLIC, Y_PUBLIC - 6 * X_PUBLIC[:, 0])
-    sampler = clone(ridge("whitened").sensitivity).set_params(reference=far)
-    with pytest.warns(ReferenceWarning, match="further"):
-        first = PrivateRidge(epsilon=10.0, sensitivity=sampler).fit(X, Y)
-    with pytest.warns(ReferenceWarning, match="further"):
-        PrivateRidge(epsilon=10.0, sensitivity=first.sampler_).fit(X, Y)
-
-
-def test_noise_that_is_seeded_is_told_of_as_before():
-    with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
-        model = ridge(noise_random_state=0).fit(X, Y, **PUBLIC)
-    assert model.noise_to_spread_ > 0
 
 
 def test_a_release_near_the_largest_numbers_is_far_without_a_word_of_numpy():

@@ -21,7 +21,6 @@ from skparisk import (
     SchemaReference,
     SecretSample,
     SensitivitySampler,
-    audit_reference,
 )
 from skparisk.exceptions import (
     CalibrationError,
@@ -141,33 +140,6 @@ def test_means_covariances_and_components(exact):
     assert list(exact.pca(2).get_feature_names_out()) == ["momentspca0", "momentspca1"]
     with pytest.raises(ValueError, match="at most the 3 features, got 4"):
         exact.pca(4)
-
-
-def test_columns_that_do_not_vary():
-    """Their correlations are 0, and no component has a share of nothing."""
-    X = np.ones((30, 2))
-    moments = PrivateMoments(sensitivity="bound", bounds=(-1, 1), epsilon=np.inf).fit(X)
-    np.testing.assert_array_equal(moments.correlation(), np.eye(2))
-    np.testing.assert_array_equal(moments.pca(1).explained_variance_ratio_, [0.0])
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, np.inf])
-def test_a_constant_column_has_no_correlation(epsilon):
-    """A ratio of noise, or of rounding errors, would be any number."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(400, 3)) * [1, 10, 1] + [0, 50, 3]
-    Z[:, 2] = 7.0
-    Z[:, 1] += 9 * Z[:, 0]
-    box = {"sensitivity": "bound", "bounds": [(-5, 5), (0, 100), (-10, 20)]}
-    largest = [
-        np.abs(PrivateMoments(epsilon=epsilon, **box).fit(Z).correlation()[2, :2]).max()
-        for _ in range(30)
-    ]
-    assert np.mean(np.array(largest) > 0) <= 1 / 30
-    if epsilon >= 10:  # others are there as before
-        found = PrivateMoments(epsilon=epsilon, **box).fit(Z).correlation()
-        assert found[0, 1] == pytest.approx(np.corrcoef(Z[:, :2].T)[0, 1], abs=0.2)
 
 
 def test_least_squares_without_noise(exact):
@@ -450,17 +422,6 @@ def test_a_fitted_sampler_again(noisy):
         moments.set_params(bounds=(-8, 12), y_bounds=(-60, 90)).fit(*people(30))
 
 
-def test_a_fitted_sampler_with_the_bounds_that_it_was_fitted_for():
-    X, y = people(400)
-    bounds = {"bounds": (-8, 12), "y_bounds": (-60, 90)}
-    first = PrivateMoments(sensitivity=SensitivitySampler(n_pairs=60), **bounds)
-    first.fit(
-        X, y, X_reference=people(100, seed=1)[0], y_reference=people(100, seed=1)[1]
-    )
-    again = PrivateMoments(sensitivity=first.sampler_, **bounds).fit(X, y)
-    np.testing.assert_array_equal(again.center_, first.center_)
-
-
 def test_other_references_need_bounds():
     """A secret half, and a law that is learned."""
     X, y = people(400)
@@ -475,21 +436,6 @@ def test_other_references_need_bounds():
     assert moments.n_records_ < 400
     with pytest.raises(ValueError, match="bounds be given"):
         PrivateMoments(sensitivity=half).fit(X, y)
-
-
-def test_an_audit_of_its_reference():
-    """At the size of its blocks, with the same units."""
-    moments = PrivateMoments(sensitivity=FEW, gamma=0.2, random_state=0)
-    moments.fit(*people(50), **PUBLIC)
-    audit = audit_reference(
-        moments,
-        *people(2000, seed=8),
-        epsilon=1.0,
-        n_blocks=60,
-        gamma=0.6,  # so that chance does not contradict what is true
-        **PUBLIC,
-    )
-    assert audit.verdict != "contradicted"
 
 
 @pytest.mark.parametrize(

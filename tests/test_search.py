@@ -23,7 +23,6 @@ from searches import (
 )
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -36,7 +35,7 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.core import Assumption, Leak
+from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.reference import TableReference
@@ -76,16 +75,6 @@ def test_data_that_no_fit_would_take_are_refused_before_a_fit():
             private_search(known(), ALPHAS, selection).fit(WITH_GAPS, Y, **PUBLIC)
         assert ledger.releases == ()
     assert Constant.seen == []
-
-
-def test_missing_values_are_left_to_estimators_that_take_them():
-    for selection in SELECTIONS:
-        search = private_search(
-            make_pipeline(Fill(), known()), {"privateridge__alpha": [1.0]}, selection
-        )
-        certificate = search.fit(WITH_GAPS, Y, **PUBLIC).certificate_
-        assert Assumption.DECLARED_SENSITIVITY in certificate.assumptions
-        assert certificate.private  # nothing else learned anything
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -167,24 +156,6 @@ def test_seeded_searches_repeat(selection):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
     assert one.certificate_ == other.certificate_
     assert one.certificate_.leaks == {Leak.SEEDED_NOISE}
-
-
-def test_a_search_is_what_its_estimator_is():
-    labels = np.where(Y > 0, "above", "below")
-    model = PrivateLogisticRegression(sensitivity=0.1, classes=["above", "below"])
-    for selection in SELECTIONS:
-        search = private_search(model, {"C": [0.1, 1.0]}, selection, scoring="accuracy")
-        search.fit(
-            X, labels, X_reference=X_PUBLIC, y_reference=np.where(Y_PUBLIC > 0, *KINDS)
-        )
-        assert isinstance(search, GridSearchCV)
-        assert search.classes_.tolist() == ["above", "below"]
-        assert search.n_features_in_ == 2
-        assert search.predict_proba(X).shape == (300, 2)
-        assert search.score(X, labels) == (search.predict(X) == labels).mean()
-        assert search.get_params()["estimator__C"] is None
-        assert "PrivateLogisticRegression" in search._repr_html_()
-        assert sklearn.base.is_classifier(search)
 
 
 KINDS = ("above", "below")

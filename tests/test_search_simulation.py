@@ -3,10 +3,8 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
-from scipy import sparse
 from searches import CHEAP, PUBLIC, X_PUBLIC, Y_PUBLIC, Constant, X, Y, known
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -18,15 +16,13 @@ from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     PrivateEstimator,
-    PrivateKernelDensity,
     PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.core.sealed import take_rows
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
-from skparisk.model_selection._fits import as_indexable, same_but_for_levels
+from skparisk.model_selection._fits import same_but_for_levels
 from skparisk.reference import TableReference
 
 
@@ -138,12 +134,6 @@ def test_reference_is_routed_where_that_is_asked_for(routed):
     assert [seen[3] is not None for seen in Constant.seen] == [routed] * 2
 
 
-def test_density_is_simulated_without_targets():
-    density = PrivateKernelDensity(bounds=(-8, 8), sensitivity="bound")
-    scores = simulate_scores([density], X_PUBLIC[:, :1], n_records=60, cv=3)
-    assert scores.shape == (1, 3)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -160,19 +150,6 @@ def test_bad_parameters_of_a_simulation_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
         simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
     assert Constant.seen == []
-
-
-@pytest.mark.parametrize(
-    "table",
-    [X.tolist(), X, pd.DataFrame(X), sparse.coo_array(X)],
-    ids=["list", "array", "frame", "sparse"],
-)
-def test_rows_are_taken_of_any_table(table):
-    taken = take_rows(as_indexable(table), np.array([3, 1]))
-    dense = taken.toarray() if sparse.issparse(taken) else np.asarray(taken)
-    np.testing.assert_array_equal(dense, X[[3, 1]])
-    assert type(taken) is type(table) or not isinstance(table, pd.DataFrame)
-    assert take_rows(as_indexable(None), np.array([0])) is None
 
 
 class Fits(Ridge):

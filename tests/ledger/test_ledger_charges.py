@@ -106,13 +106,6 @@ def test_the_probability_that_a_certificate_fails_is_a_part_of_the_risk():
     PrivacyLedger(1.0, gamma=0.06).spend(release)
 
 
-def test_any_risk_fits_if_it_has_no_limit():
-    ledger = PrivacyLedger(1.0)
-    for _ in range(3):
-        ledger.spend((0.1, 0.0, 0.9))
-    assert ledger.spent.risk == 1.0
-
-
 def test_an_infinite_budget_only_records(make):
     ledger = make(math.inf, composition="basic")
     ledger.spend(math.inf)
@@ -121,14 +114,6 @@ def test_an_infinite_budget_only_records(make):
     assert not ledger.spent.private
     assert len(ledger.releases) == 2
     assert "left: no limit" in str(ledger)
-
-
-def test_a_limit_that_is_not_enforced_is_not_shown(make):
-    ledger = make(math.inf, 1e-5, 0.1, composition="exact")
-    ledger.spend((0.1, 0.5, 0.5))
-    assert ledger.limit == (math.inf, 1.0, 1.0)
-    assert repr(ledger).startswith("PrivacyLedger(epsilon=inf, composition='exact'")
-    assert "budget: no limit: releases are recorded only" in str(ledger)
 
 
 def test_a_release_of_which_nothing_is_certain_is_not_private():
