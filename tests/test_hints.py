@@ -2,15 +2,11 @@
 
 import copy
 import math
-import pickle
 import re
 import warnings
 
 import numpy as np
 import pytest
-from sklearn import config_context
-from sklearn.base import clone
-from sklearn.utils import estimator_html_repr
 
 from skparisk import (
     PrivateLogisticRegression,
@@ -106,7 +102,6 @@ def test_public_records_that_do_better_come_first():
     model = ridge(epsilon=0.5).fit(X, Y, **PUBLIC)
     model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.14)
     assert model.hint_.startswith("The public records alone score better (0.5)")
-    assert "score better" in repr(model)
     model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.16)
     assert model.hint_.startswith("The noise")
     model.combine_, model.combine = None, None
@@ -222,24 +217,6 @@ def test_outputs_that_never_differ_have_no_spread():
     )
     model.fit(zeros[:200], Y, X_reference=zeros, y_reference=Y_PUBLIC)
     assert math.isnan(model.noise_to_spread_)
-
-
-def test_one_line_of_the_representation_is_the_hint():
-    model = ridge(epsilon=0.02, combine=None)
-    plain = repr(model)
-    assert plain == repr(clone(model))
-    assert "\n#" not in plain
-    model.fit(X, Y, **PUBLIC)
-    shown = repr(model)
-    assert shown.startswith(f"{plain}\n# The public records alone score better ")
-    assert shown.endswith(": see hint_")
-    assert repr(pickle.loads(pickle.dumps(model))) == shown
-    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
-        assert html.endswith(": see hint_</p>")
-    assert "<p>The noise" not in estimator_html_repr(clone(model))
-    with config_context(display="text"):
-        assert "text/html" not in model._repr_mimebundle_()
-        assert not hasattr(model, "_repr_html_")
 
 
 # References that are far
