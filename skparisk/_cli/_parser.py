@@ -70,10 +70,7 @@ def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
     try:
         return read(path)
     except (TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"'{path}' must be a file of TOML in which nothing is marked with TODO any "
-            f"more: {error}."
-        ) from None
+        raise ValueError(f"'{path}' must be a file of TOML: {error}.") from None
 
 
 def read_policy(path: Path | None) -> Any:

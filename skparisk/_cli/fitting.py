@@ -141,8 +141,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         raise ValueError(
             "give one of --reference and --schema, which say what the columns hold: "
             "private records must not decide that. With --secret-sample it says no "
-            "more than that; without, pairs of databases are drawn from it. The "
-            "command schema makes a schema of a data dictionary."
+            "more than that; without, pairs of databases are drawn from it."
         )
     classes, secret = options.estimator != "ridge", options.secret_sample
     reading = Reading(options.target, options.drop, options.decimal_comma)
@@ -277,7 +276,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="numbers are written as 1.234,5; what separates columns is found anyway",
     )
     parser.add_argument(
-        "--schema", type=Path, metavar="SCHEMA.toml", help="declared ranges: see schema"
+        "--schema", type=Path, metavar="SCHEMA.toml", help="declared ranges of columns"
     )
     parser.add_argument(
         "--secret-sample",
