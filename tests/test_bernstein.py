@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import pickle
 import re
 from fractions import Fraction
 
@@ -169,23 +168,6 @@ def test_a_grid_is_all_its_points_also_in_parts(monkeypatch):
     again = BernsteinPolynomial(polynomial.values, 2)
     assert again(points) == pytest.approx(values)
     assert again.on_grid(axes).ravel() == pytest.approx(values)
-
-
-def test_the_polynomial_is_an_immutable_value():
-    values = np.arange(9.0).reshape(3, 3)
-    polynomial = BernsteinPolynomial(values, np.int64(2))
-    values[:] = 0
-    assert polynomial.values[2, 2] == 8
-    assert (polynomial.lattice_size, polynomial.n_dims, polynomial.order) == (2, 2, 2)
-    point = [[0.2, 0.7]]
-    before = polynomial(point)
-    copied = pickle.loads(pickle.dumps(polynomial))
-    assert copied(point).tolist() == before.tolist()
-    for array in (polynomial.values, polynomial.coefficients, copied.values):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0, 0] = 1
-    with pytest.raises(AttributeError):
-        polynomial.order = 1
 
 
 @pytest.mark.parametrize("values", [1.0, [], [1.0], [[1.0]], [[1, 2, 3], [1, 2, 3]]])

@@ -14,6 +14,7 @@ from skparisk.core.claim import Assumption, Doubt, Leak, mint
 from skparisk.cost import CompensationModel
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
+from skparisk.papers import dandekar_cdf
 from skparisk.sensitivity import SensitivitySampler
 
 LEVELS = [0.01, 0.1, 0.5, 1.0, 3.0, 20.0]
@@ -431,3 +432,15 @@ ERRORS = {
 @pytest.mark.parametrize("expected", ERRORS)
 def test_parameters_out_of_range_are_refused(expected):
     refuses(ERRORS[expected], expected)
+
+
+def test_minimum_of_several_outputs_is_unique():
+    """What a stationary level of the noise is rises with the level."""
+    for n_outputs in (1, 2, 5, 30):
+        levels = np.geomspace(0.01, 20 + 4 * n_outputs, 4001)
+        levels = levels[dandekar_cdf(levels, n_outputs) < 1 - 1e-6]
+        middle = (levels[1:] + levels[:-1]) / 2
+        below = dandekar_cdf(levels, n_outputs)
+        ratio = (below[1:] + below[:-1]) / 2 / np.diff(below) * np.diff(levels)
+        stationary = np.log1p(ratio / middle**2) - 1 / middle
+        assert (np.diff(stationary) > 0).all()

@@ -295,3 +295,14 @@ def test_steps_below_the_best_are_counted_exactly():
     choice = ExponentialChoice(2**50, 0)
     below = choice._steps_below_best(np.array([[2.0**60, 1.0, 3.0], [5.0, 0.0, 9.0]]))
     assert below.tolist() == [[0, 2**60 - 1, 2**60 - 3], [4, 9, 0]]
+
+
+def test_the_choice_depends_on_epsilon():
+    """An implementation that forgot the exp had the same law at every level."""
+    scores = [3.0, 2.0, 3.0, 0.0]
+    laws = [ExponentialMechanism(4.0, e).probabilities(scores) for e in (0.1, 1, 10)]
+    assert laws[0].max() - laws[0].min() < 0.02
+    assert laws[1].max() - laws[1].min() > 0.05
+    assert laws[2].max() - laws[2].min() > 0.3
+    uniform = ExponentialMechanism(1.0, 1e-12).probabilities(scores)
+    np.testing.assert_allclose(uniform, 0.25, rtol=1e-11)

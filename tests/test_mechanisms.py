@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace, norm
@@ -14,7 +14,7 @@ from scipy.stats import chi2_contingency, laplace, norm
 from skparisk.core.claim import DominatingLoss
 from skparisk.core.laws import Gaussian
 from skparisk.core.losses import gaussian_delta
-from skparisk.core.noise import floor_log2, round_to_grid, to_dyadic, to_float
+from skparisk.core.noise import round_to_grid, to_dyadic
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
     ExponentialMechanism,
@@ -131,23 +131,6 @@ def test_rounding_to_the_grid_is_exact(value, exponent):
     assert rounded == math.floor(
         Fraction(value) / Fraction(2) ** exponent + Fraction(1, 2)
     )
-
-
-def test_numbers_of_the_grid_beyond_the_largest_are_infinite():
-    for steps, exponent in ((1, 1024), (2**60, 1000), (2, 10**6)):
-        assert to_float(steps, exponent) == math.inf
-        assert to_float(-steps, exponent) == -math.inf
-
-
-@settings(derandomize=True)
-@given(value=st.fractions(min_value=Fraction(1, 10**30), max_value=10**30))
-@example(value=Fraction(1))
-@example(value=Fraction(1, 1024))
-@example(value=Fraction(7, 8))
-@example(value=Fraction(9, 7))
-def test_the_floor_of_the_logarithm_is_exact(value):
-    exponent = floor_log2(value)
-    assert Fraction(2) ** exponent <= value < Fraction(2) ** (exponent + 1)
 
 
 def test_infinite_epsilon_releases_the_values_themselves():
@@ -396,10 +379,3 @@ def test_what_composition_counts_is_the_law_of_the_loss():
         certificate = mechanism.as_certificate()
         assert certificate.epsilon == math.inf
         assert certificate.loss is None
-
-
-def test_zeros_do_not_make_the_common_power_of_two_smaller():
-    for values in ([2.0**60, 0.0], [0.0], [-0.0, 2.0**53]):
-        numbers, exponent = to_dyadic(values)
-        assert exponent == 0
-        assert numbers.tolist() == values

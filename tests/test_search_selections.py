@@ -1,7 +1,6 @@
 """Selections are parameters of a search: they store, and names are short for them."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -110,22 +109,3 @@ def test_a_selection_of_ones_own_could_claim_anything_and_is_refused(kind):
     ):
         search.fit(X, Y, **PUBLIC)
     assert Constant.seen == []
-
-
-@pytest.mark.parametrize("selection", ["reference", "exponential"])
-def test_private_searches_search_over_parameters_of_a_selection(selection):
-    """The level of the inner search is that of its selection."""
-    inner = private_search(Constant(), VALUES, "exponential")
-    outer = private_search(inner, {"selection__epsilon": [0.25, 2.0]}, selection)
-    with PrivacyLedger(math.inf) as ledger, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        outer.fit(X, Y, **PUBLIC)
-    chosen = outer.best_params_["selection__epsilon"]
-    assert outer.best_estimator_.selection.epsilon == chosen
-    assert outer.best_estimator_.certificate_.epsilon == max(0.5, chosen)
-    # Two fits at 0.25 each and a choice, once or for each candidate.
-    spent = 0.5 + chosen if selection == "reference" else 2 * 0.5 + 2.25
-    assert outer.certificate_.epsilon == spent
-    assert outer.certificate_.private
-    outside = 0.0 if selection == "reference" else 1.0
-    assert ledger.spent.epsilon == spent + outside
