@@ -18,11 +18,10 @@ from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import IncompatibleError, warn_caller
 from skparisk.core.release import unseen
-from skparisk.core.sealed import take_rows
 from skparisk.exceptions import UtilityWarning
 from skparisk.queries import Query
+from skparisk.reference._base import RecordPool
 from skparisk.reference._comparison import ReferenceComparison
-from skparisk.reference._records import n_rows
 from skparisk.sensitivity import SensitivitySampler
 
 Floats = NDArray[np.float64]
@@ -39,41 +38,39 @@ class PublicFit:
     """A query that is asked about public records, as it is about private ones."""
 
     query: Query
-    X: Any
-    y: Any
+    # Its targets are None if the query takes none.
+    pool: RecordPool
     # Of the private fit.
     n_records: int
 
-    def answer(self, rows: NDArray[np.intp]) -> Floats | None:
-        """Return the answer on some rows, or None where there is none.
+    def answer(self, records: NDArray[np.intp]) -> Floats | None:
+        """Return the answer on some records, or None where there is none.
 
         A message would be about public records, but no release is to fail by what it is
         only compared with.
         """
         answer: Any = None
         with unseen():
-            answer = copy.deepcopy(self.query)(
-                take_rows(self.X, rows), take_rows(self.y, rows)
-            )
+            answer = copy.deepcopy(self.query)(*self.pool.take(records))
         if answer is None or not np.isfinite(answer).all():
             return None
         return np.asarray(answer, dtype=np.float64)
 
     @cached_property
     def _whole(self) -> Floats | None:
-        """The answer on all rows."""
-        return self.answer(np.arange(n_rows(self.X)))
+        """The answer on all records."""
+        return self.answer(np.arange(self.pool.n_records))
 
     def compare(
         self, served: Floats, score: Score, weight: float = 1.0
     ) -> ReferenceComparison | None:
         """Compare served numbers with the fit on public records; None without scores.
 
-        By five parts of the rows, each scored with a fit on the others. The share of
+        By five parts of the records, each scored with a fit on the others. The share of
         the public fit in what is served, 1 - `weight`, is that of these fits as well.
         """
-        rows = np.arange(n_rows(self.X))
-        if self.y is None or len(rows) < 2 * _N_FOLDS:
+        rows = np.arange(self.pool.n_records)
+        if self.pool.y is None or len(rows) < 2 * _N_FOLDS:
             return None
         whole, parts = self._whole, self._parts(rows)
         told: list[tuple[float, float]] = []
@@ -98,7 +95,7 @@ class PublicFit:
 
     def lost(self, score: Score, noise: Floats) -> float:
         """Return how much of its score a public fit loses to noise: the most."""
-        rows, whole = np.arange(n_rows(self.X)), self._whole
+        rows, whole = np.arange(self.pool.n_records), self._whole
         assert whole is not None  # it was scored before
         told = [self._told(score, whole + each, rows) for each in noise]
         # What has no score is lost altogether.
@@ -106,18 +103,17 @@ class PublicFit:
         return self._told(score, whole, rows) - worst
 
     def _parts(self, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-        """Return five parts of the rows, each of which has all classes."""
+        """Return five parts of the records, each of which has all classes."""
         mixed = np.random.default_rng(len(rows)).permutation(rows)
-        keys = np.asarray(self.y).reshape(len(rows), -1)[mixed, 0]
+        firsts = np.asarray(self.pool.y)[self.pool.first_rows]
+        keys = firsts.reshape(len(rows), -1)[mixed, 0]
         order = mixed[np.argsort(keys, kind="stable")]
         return [order[part::_N_FOLDS] for part in range(_N_FOLDS)]
 
     def _told(self, score: Score, answer: Floats, rows: NDArray[np.intp]) -> float:
-        """Return the score of an answer on some rows, NaN where there is none."""
+        """Return the score of an answer on some records, NaN where there is none."""
         with unseen():
-            return float(
-                score(answer, take_rows(self.X, rows), take_rows(self.y, rows))
-            )
+            return float(score(answer, *self.pool.take(rows)))
         return math.nan
 
 
@@ -167,7 +163,8 @@ class BesidePublicMixin:
         n_records = data.n_records if known is None else int(known)
         # In the form that private records have.
         pool = table.pool.in_form("given" if query.any_table else "numbers")
-        return PublicFit(query, pool.X, pool.y if query.needs_y else None, n_records)
+        pool = pool.like(pool.X, pool.y if query.needs_y else None)
+        return PublicFit(query, pool, n_records)
 
     def _serve(
         self,

@@ -24,7 +24,12 @@ from skparisk._linear_predictions import LinearPredictions
 from skparisk._matrix_noise import MatrixNoise
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._training_data import SensitivitySource, read_as_public, reference_table
+from skparisk._training_data import (
+    Groups,
+    SensitivitySource,
+    read_as_public,
+    reference_table,
+)
 from skparisk.core.calibrate import Terms
 from skparisk.core.checks import (
     IncompatibleError,
@@ -68,8 +73,8 @@ class ReleasedSums:
     # Variances of their noise, (n_outputs,), where it is uncorrelated: there may be too
     # many for a matrix. Else its covariance.
     noise: Floats
-    # Records that were summed.
-    n_records: int
+    # Rows that were summed; with noise where that is not public.
+    n_records: float
     # Shape (d,). What columns were moved and divided by.
     center: Floats
     scale: Floats
@@ -176,7 +181,9 @@ class Units:
     limit: float = 32.0
     radius: float | None = None
 
-    def query(self, n_records: int, n_targets: int) -> MomentsQuery:
+    def query(
+        self, n_records: int, n_targets: int, *, counts_rows: bool = False
+    ) -> MomentsQuery:
         """Return the sums in these units."""
         return MomentsQuery(
             self.center.tolist(),
@@ -185,6 +192,7 @@ class Units:
             n_targets,
             self.limit,
             self.radius,
+            counts_rows,
         )
 
     def of(self, columns: Columns) -> Units:
@@ -245,7 +253,7 @@ def declared_units(
 def units_of_rows(pool: RecordPool, widths: tuple[int, int]) -> Units:
     """Return means and standard deviations of public rows."""
     parts = [pool.X, *([pool.y] if widths[1] else [])]
-    columns = [np.asarray(part, np.float64).reshape(pool.n_rows, -1) for part in parts]
+    columns = [np.asarray(part, np.float64).reshape(len(part), -1) for part in parts]
     found = tuple(part.shape[1] for part in columns)
     if found != widths[: len(found)]:
         raise IncompatibleError(
@@ -278,9 +286,9 @@ def pair_rows(
     to be learned from as many pairs as there are outputs. The sampler is given the
     number of pairs there are.
     """
-    n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
+    n_apart = max(2, table.n_records // _ROWS_PER_UNIT_ROW) if with_units else 0
     asked: Terms = sampler._terms
-    n_pairs = min(asked.n_pairs, (table.n_rows - n_apart) // 2)
+    n_pairs = min(asked.n_pairs, (table.n_records - n_apart) // 2)
     try:
         terms = sampler._agree(n_pairs)
     except ValueError:  # too few, also to learn a shape from
@@ -288,13 +296,13 @@ def pair_rows(
     if asked.n_shape_pairs and terms.n_shape_pairs < n_outputs:
         return table.pool, table
     # The same for each seed, as units are used with the pairs of any.
-    rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)
-    paired = table._with(RecordPool(*table.pool.take(rows[n_apart:])))
+    rows = np.random.default_rng(table.n_records).permutation(table.n_records)
+    paired = table._with(table.pool.part(rows[n_apart:]))
     paired._sketch = table.sketch  # of all rows, by which to know them again
     paired.sampling = "used-once"
     sampler.set_params(n_pairs=n_pairs)
     sampler._terms = terms
-    return RecordPool(*table.pool.take(rows[:n_apart])), paired
+    return table.pool.part(rows[:n_apart]), paired
 
 
 def _check_bounds(bounds: Any, name: str, width: int) -> Floats:
@@ -418,7 +426,7 @@ class MomentsOLS(_Linear):
     covariance_: Floats
     noise_covariance_: Floats
     residual_variance_: float
-    dof_: int
+    dof_: float
 
     def confint(self, level: float = 0.95) -> Floats:
         """Return confidence intervals that know the noise.
@@ -589,6 +597,8 @@ def fit_pca(
     return model
 
 
+# Rows that there may be in all, of as many people with the most of the reference.
+_MORE_ROWS = 16
 _NEW_PEOPLE = "not known: the units of the sums were taken from this table as well"
 
 
@@ -637,8 +647,12 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Public: middles and half widths of the bounds, or means and standard deviations
         of some public records.
 
+    n_rows_ : float
+        How many rows were summed; with noise where people have several.
+
     n_records_, n_targets_ : int
-        Records that were summed, which is public, and columns of the targets.
+        Records that were summed, which is public (people, where these have several
+        rows), and columns of the targets.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -701,8 +715,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         X: Any,
         y: Any = None,
         *,
+        groups: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
+        groups_reference: Any = None,
     ) -> Self:
         """Sum the records, and release the sums with noise.
 
@@ -717,6 +733,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`. How many rows there are is then one of the sums.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -729,7 +749,11 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
                 "relation must be 'replace-one' for moments, which take the number of "
                 f"records as public; got {source.relation!r}."
             )
-        table = reference_table(X_reference, y_reference, needs_y=y is not None)
+        table = reference_table(
+            X_reference, y_reference, groups_reference, needs_y=y is not None
+        )
+        people = Groups(groups, groups_reference)
+        people.check(source, table)
         private = read_as_public(source, table, X, y)
         if y is None:
             features = validate_private(self, private[0], dtype=np.float64)
@@ -745,7 +769,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         units, paired = None, table
         if query is None:
             units, paired = self._find_units(source, table, widths, X_reference)
-        data = self._recognize(source, X, features, targets, table)
+        features, targets = people.of_private(features, targets)
+        data = self._recognize(
+            source, X, features, targets, table, overlap=people.overlap
+        )
         if data.reference_is_private:
             raise ValueError(
                 "X_reference must hold no private records, because the units of the "
@@ -754,13 +781,24 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             )
         data = dataclasses.replace(data, table=paired)
         if units is not None:
-            query = units.query(data.n_records, n_targets)
+            n_most, several = data.n_records, groups is not None
+            if several:
+                assert isinstance(source, SensitivitySampler)
+                known = source.reference if paired is None else paired
+                n_most *= _MORE_ROWS * (known.rows_per_person or (1, 1))[1]
+            query = units.query(n_most, n_targets, counts_rows=several)
         assert query is not None
         if source == "bound":
             self._release_matrix(query, features, targets)
         else:
             self.sums_ = self._release(source, query, data)
             self.noise_covariance_ = self._noise_covariance(source)
+        self.n_rows_: float = data.n_records
+        if query.counts_rows:
+            self.n_rows_ = max(float(self.sums_[-1]), 1.0)
+            self.sums_ = self.sums_[:-1]
+            kept = (slice(-1),) * self.noise_covariance_.ndim
+            self.noise_covariance_ = self.noise_covariance_[kept]
         if query.limit > 1:  # without bounds, rows gave the units, and maybe the pairs
             self._say_of_new_people(_NEW_PEOPLE)
         self.center_, self.scale_ = np.array(query.center), np.array(query.scale)
@@ -870,9 +908,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
         Targets last. The nearest that is positive semidefinite in units of `scale_`.
         """
-        values, vectors = positive_part(
-            self._sums.centered / max(self.n_records_ - 1, 1)
-        )
+        values, vectors = positive_part(self._sums.centered / max(self.n_rows_ - 1, 1))
         matrix = (vectors * values) @ vectors.T
         return np.asarray(self.scale_[:, None] * matrix * self.scale_)
 
@@ -896,7 +932,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         return ReleasedSums(
             self.sums_,
             self.noise_covariance_,
-            self.n_records_,
+            self.n_rows_,
             self.center_,
             self.scale_,
         )
@@ -996,7 +1032,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             pool, table = pair_rows(
                 table,
                 sampler,
-                n_columns * (n_columns + 3) // 2,
+                n_columns * (n_columns + 3) // 2 + bool(table.rows_per_person),
                 with_units=units is None,
             )
         if units is None:

@@ -992,6 +992,7 @@ class CalibratedNoise(NamedTuple):
             worst_loss=largest_loss(
                 pairs.largest_move, law, shape, noise_scale, target.epsilon
             ),
+            rows_per_person=pairs.rows_per_person,
             curve=curve,
         )
         rests_on, doubts = {*pairs.assumptions}, set()
@@ -1011,6 +1012,7 @@ class CalibratedNoise(NamedTuple):
             leaks=frozenset(leaks),
             doubts=frozenset(doubts),
             evidence=evidence,
+            unit=pairs.unit,
         )
 
 

@@ -59,6 +59,7 @@ _SUMS = ("epsilon", "delta", "risk", "failure_prob", "n_releases")
 _UNIONS = ("leaks", "assumptions", "doubts")
 _SAME = {
     "relation": "have the same relation of neighboring databases",
+    "unit": "protect the same unit, records or people",
     "group_size": "be about groups of the same size",
 }
 
@@ -155,7 +156,7 @@ class Totals:
             n_releases=int(self.sums["n_releases"]),
             post_processed=self.post_processed,
             **self.codes,
-            **self.same,
+            **{"relation": None, "unit": None, **self.same},
         )
 
 

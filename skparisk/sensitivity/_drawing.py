@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.calibrate import Exchangeable, Terms
 from skparisk.core.checks import CalibrationError, check_random_state, is_whole
-from skparisk.core.claim import Assumption, Population
+from skparisk.core.claim import Assumption, Population, Unit
 from skparisk.core.laws import Law
 from skparisk.core.noise import Constant, NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
@@ -132,10 +132,13 @@ class Draw(PairSpec):
         pairs = self.sample(schema, self.seeds.pairs, private=private, **how)
         query, reference = self.query, self.reference
         drawn = Schema.of(database[0])  # of records as they were given to the query
-        alone = query.is_sum or (query.is_mean and self.relation == "replace-one")
+        # The number of rows in a mean depends on whose they are.
+        means = query.is_mean and self.relation == "replace-one"
+        per_person = reference.rows_per_person
+        alone = query.is_sum or (means and per_person is None)
         n_rows_alone = None
         if isinstance(reference, TableReference) and alone and self.n_neighbors == 1:
-            n_rows_alone = reference.n_rows if reference.is_thin else None
+            n_rows_alone = reference.n_records if reference.is_thin else None
         # Sums of what is bounded itself move by no more, whatever the records are.
         domain = reference.domain or Domain([None] * schema.n_columns)
         # What columns hold is as the reference says: that may tell of private records.
@@ -150,7 +153,11 @@ class Draw(PairSpec):
             form=None if private else reference.form or PublicForm.of(*database),
             domain=reference.domain,
             learning=reference.learning,
-            largest_move=query.largest_move(domain, self.n_records, self.relation),
+            largest_move=None
+            if per_person
+            else query.largest_move(domain, self.n_records, self.relation),
+            unit=Unit.PERSON if per_person else Unit.RECORD,
+            rows_per_person=per_person,
             answer=None if query.is_sum else answer,  # that of one record
             weights=weights,
             n_independent=reference.n_independent(n_own(self.relation)),
@@ -177,10 +184,10 @@ class Draw(PairSpec):
             query.is_matched
             and isinstance(reference, TableReference)
             and reference.for_new_people is not None
-            and reference.n_rows < _MATCHED * self.n_drawn
+            and reference.n_records < _MATCHED * self.n_drawn
         ):
             found[Assumption.MATCHED_ROWS] = (
-                f"The reference table has {reference.n_rows} rows, fewer than "
+                f"The reference table has {reference.n_records} rows, fewer than "
                 f"{_MATCHED} times the {self.n_drawn} records of a database: "
                 "components, centers and all else that is matched to a fit of the "
                 "table turn and jump less between databases of its rows than between "
@@ -201,7 +208,7 @@ class Draw(PairSpec):
             or table.for_new_people is None
             or self.query.is_sum
             or self.n_neighbors > 1
-            or not _FEW_ROWS <= table.n_rows <= _MOST_WEIGHED
+            or not _FEW_ROWS <= table.n_records <= _MOST_WEIGHED
             or terms.target.randomness == "both"
         ):
             return None
@@ -237,8 +244,8 @@ class Draw(PairSpec):
         if not isinstance(reference, TableReference) or reference.whole is None:
             return None
         pool = reference.whole.in_form(self.form)
-        most = min(pool.n_rows, _MOST_WEIGHED)
-        return pool.take(np.linspace(0, pool.n_rows - 1, most).astype(np.intp))
+        most = min(pool.n_records, _MOST_WEIGHED)
+        return pool.take(np.linspace(0, pool.n_records - 1, most).astype(np.intp))
 
     def _ask_twice(self, private: bool) -> tuple[NDArray[np.float64] | None, Database]:
         """Return an answer, and the sampled database that it is of.

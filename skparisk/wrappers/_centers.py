@@ -69,17 +69,17 @@ def make_centers_query(
     reach = np.maximum(np.abs(around).max(axis=0), _REACH * unit)
     unit = np.where(unit > 2.0**-20 * reach, unit, np.where(reach > 0, reach, 1.0))
     middle = np.zeros(len(unit))
-    addend = TargetAddend(-reach, reach, middle, unit, public.n_records)
+    addend = TargetAddend(-reach, reach, middle, unit, public.most_rows)
     added, in_cells = addend(around), np.zeros((cells.n_cells, addend.n_columns))
     np.add.at(in_cells, places[:, 0], added)  # exact in any order
     template = CentersTemplate(
         fitted,
         addend,
-        public.n_records,
+        public.n_rows,
         leaves=cells,
         in_nodes=(),
         in_cells=in_cells,
-        share=public.n_records / n_rows(every) if public.is_resampled else 0.0,
+        share=public.n_rows / n_rows(every) if public.is_resampled else 0.0,
         squares=(added**2).sum(axis=0),
     )
     told = PublicSteps((*step_names(before), _CENTERS))

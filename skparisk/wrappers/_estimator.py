@@ -28,6 +28,7 @@ from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
 from skparisk._threads import one_thread
 from skparisk._training_data import (
+    Groups,
     SensitivitySource,
     TrainingData,
     public_table,
@@ -44,7 +45,7 @@ from skparisk.core.checks import (
 )
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.release import hide_values, silenced, without_values
-from skparisk.core.sealed import Records, container_of
+from skparisk.core.sealed import Records, container_of, rows_of
 from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
@@ -558,8 +559,10 @@ class PrivateEstimator(
         X: Any,
         y: Any = None,
         *,
+        groups: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
+        groups_reference: Any = None,
         **fit_params: Any,
     ) -> Self:
         """Fit, and release what was learned with noise.
@@ -578,6 +581,10 @@ class PrivateEstimator(
             :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
             :class:`~skparisk.TableReference` of both.
 
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`.
+
         **fit_params : None
             Nothing else is passed to the fit of the estimator: weights and the like
             are refused, because sampled neighbors have none.
@@ -590,7 +597,11 @@ class PrivateEstimator(
         refuse_fit_params(fit_params)
         proven = self._sums_leaves or self._sums_bounded
         source = self._check_privacy({} if proven else None)
-        if self._proven_by_default and not isinstance(X_reference, LearnedReference):
+        # A person with several rows moves more than what is proven of one.
+        several = getattr(X_reference, "rows_per_person", None)
+        one_row = groups is None and several is None
+        learned = isinstance(X_reference, LearnedReference)
+        if self._proven_by_default and one_row and not learned:
             source = "bound"
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
@@ -599,9 +610,12 @@ class PrivateEstimator(
         table = reference_table(
             X_reference,
             y_reference if supervised else None,
+            groups_reference,
             needs_y=supervised,
             any_table=True,
         )
+        people = Groups(groups, groups_reference)
+        people.check(source, table)
         classifies = supervised and tags.estimator_type == "classifier"
         self._check_combine(source, table)
         private = read_as_public(source, table, X, y, classifies=classifies)
@@ -615,12 +629,15 @@ class PrivateEstimator(
             if table is not None:
                 table = labels.encode_reference(table, y_reference)
             labels.encode_sampler(source)
-        data = self._recognize(source, X, features, targets, table)
+        features, targets = people.of_private(features, targets)
+        data = self._recognize(
+            source, X, features, targets, table, overlap=people.overlap
+        )
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
-        refuse_frozen_on(frozen, wrapped, features, targets)
+        refuse_frozen_on(frozen, wrapped, rows_of(features), rows_of(targets))
         self.schema_, query, apart, base = self._find_query(
             source, estimator, data, labels
         )

@@ -90,7 +90,7 @@ def target_means(
     n_trees: int,
     *,
     variance: Floats,
-    n_records: int,
+    n_records: float,
 ) -> Floats:
     """Return the mean of each target in each cell, (n_cells, n_targets).
 
@@ -191,9 +191,9 @@ def make_leaf_query(
     before = steps_before(fitted)
     model = find_trees(fitted)
     X, y = public.whole
-    n_records = public.n_records
+    n_records = public.n_rows
     if labels is None:
-        addend: Addend = _find_target_addend(y, reference, n_records)
+        addend: Addend = _find_target_addend(y, reference, public.most_rows)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
     trees = [_Walk(tree) for tree in _trees_of(model)]

@@ -29,6 +29,8 @@ from skparisk.reference._records import Schema, frame_like, n_rows
 _SAME = 2.0**-20
 # How often another database is drawn if one lacks a class, or cannot be fitted to.
 _MOST_DRAWN = 6
+# Rows that there may be in all, of as many people with the most of the reference.
+_MORE_ROWS = 16
 # Records that answers are compared on.
 MOST_POINTS = 256
 
@@ -60,6 +62,20 @@ class PublicRecords:
     def first(self) -> Database:
         """A database of the usual size, where there is one."""
         return self.databases[0] if self.databases else self.whole
+
+    @property
+    def n_rows(self) -> float:
+        """About how many private rows there are: people have as many as public ones."""
+        table = self.reference_table
+        if table is None or table.rows_per_person is None:
+            return self.n_records
+        return self.n_records * n_rows(table.pool.X) / table.n_records
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows sums of private ones are to be exact for."""
+        several = self.reference is not None and self.reference.rows_per_person
+        return self.n_records * (_MORE_ROWS * several[1] if several else 1)
 
     @property
     def is_resampled(self) -> bool:
