@@ -51,11 +51,11 @@ from skparisk.core.checks import (
     is_number,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Certificate, Doubt, Leak
+from skparisk.core.claim import Assumption, Certificate, Doubt, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
 from skparisk.core.release import Plan, as_seeded, hide_values, release
-from skparisk.core.sealed import Records, on_rows, rows_of, seal
+from skparisk.core.sealed import People, Records, on_rows, rows_of, seal
 from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN, spend, suspend_open
 from skparisk.ledger._open import tell_open
@@ -330,6 +330,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 n_outputs=n_outputs,
                 n_records=n_rows(X),
                 relation="replace-one",
+                unit=Unit.PERSON if isinstance(X, People) else Unit.RECORD,
                 proven=proven,
             )
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
 from skparisk.core.claim import Certificate, Unit
+from skparisk.core.exact import ByteSource, random_order
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import PublicForm, Records, group_rows, of_people
 from skparisk.reference import (
@@ -87,14 +88,18 @@ class Groups(NamedTuple):
 
     private: Any = None
     public: Any = None
+    # The most rows of a person that a proven bound is of, drawn with these numbers.
+    max_rows: int = 0
+    source: ByteSource | None = None
 
     @property
     def overlap(self) -> bool:
         """Whether somebody is among both."""
         if self.private is None or self.public is None:
             return False
-        ids = (np.asarray(each).ravel().tolist() for each in self)
-        return not set(next(ids)).isdisjoint(next(ids))
+        given = (self.private, self.public)
+        private, public = (set(np.asarray(each).ravel().tolist()) for each in given)
+        return not private.isdisjoint(public)
 
     def of_private(self, *parts: Any) -> tuple[Any, ...]:
         """Return private records and targets person by person, if they are of people.
@@ -103,12 +108,17 @@ class Groups(NamedTuple):
         """
         if self.private is None:
             return parts
-        people = hide_values(group_rows, self.private, "groups", n_rows(parts[0]))
+        size = n_rows(parts[0])
+        people = hide_values(group_rows, self.private, "groups", size)
+        if self.source is not None:
+            people = people.at_most(self.max_rows, random_order(size, self.source))
         return tuple(of_people(part, people) for part in parts)
 
     def check(self, source: SensitivitySource, table: Reference | None) -> None:
         """Refuse one unit of protection for private records, another for pairs."""
         grouped = self.private is not None
+        if grouped and self.max_rows:
+            return  # no pairs are sampled
         sampler = source if isinstance(source, SensitivitySampler) else None
         if sampler is not None and table is None and hasattr(sampler, "certificate_"):
             known = [sampler.pairs_.unit == Unit.PERSON]
@@ -130,7 +140,7 @@ class Groups(NamedTuple):
             raise ValueError(
                 "groups must be None with a sensitivity that is declared or proven, "
                 "which is that of one row: give a SensitivitySampler, and "
-                "groups_reference."
+                "groups_reference; of a PrivateEstimator a bound may be of max_rows."
             )
 
 

@@ -12,6 +12,7 @@ from scipy.stats import binomtest
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -23,6 +24,7 @@ from skparisk import (
     PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
+    PrivateTable,
     SensitivitySampler,
     audit_reference,
 )
@@ -345,6 +347,76 @@ def test_a_fitted_sampler_knows_its_unit():
     assert fitted(again, **none).certificate_.unit == "person"
     with pytest.raises(ValueError, match="groups must be given as well"):
         fitted(again, groups=None, **none)
+
+
+VISITS = pd.DataFrame({"sex": np.where(IDS % 2, "f", "m"), "x": X[:, 0]})
+TABLE = PrivateTable({"sex": ["f", "m"], "x": (-4, 4)}, counts="sex", max_rows=3)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_table_of_people_has_a_bound_of_so_many_rows(relation):
+    model = TABLE.set_params(relation=relation, epsilon=2.0, means={"x": "sex"})
+    model.fit(VISITS, groups=IDS)
+    certificate = model.certificate_
+    assert (certificate.unit, certificate.risk) == ("person", 0.0)
+    assert model.n_records_ is None
+    # Three rows leave a cell, and three join another: each in a count and in a sum.
+    both = 2 if relation == "replace-one" else 1
+    assert model.noise_scale_ * 2.0 == pytest.approx(2 * 3 * both)
+    kept = np.minimum(np.unique(IDS, return_counts=True)[1], 3).sum()
+    assert model.count()["count"].iloc[0] == pytest.approx(kept, abs=150)
+
+
+def test_the_rows_of_a_person_that_are_kept_are_drawn_by_chance():
+    """Of five rows each two, whoever else there is."""
+    places = pd.DataFrame({"at": [f"{row % 5}" for row in range(500)]})
+    model = PrivateTable(
+        {"at": list("01234")}, counts="at", max_rows=2, epsilon=1e6
+    ).fit(places, groups=np.arange(500) // 5)
+    counts = model.count("at")["count"].iloc[:5].round()
+    assert counts.sum() == 200
+    for count in counts:  # 40 are expected
+        assert binomtest(int(count), 100, 0.4).pvalue > 1e-6
+    again = model.fit(places, groups=np.arange(500) // 5).count("at")["count"]
+    assert not counts.equals(again.iloc[:5].round())
+
+
+def test_a_proven_bound_of_a_model_is_of_so_many_rows():
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
+    model = PrivateEstimator(forest, max_rows=3, random_state=0)
+    fitted(model, labels=True)
+    assert model.certificate_.unit == "person"
+    assert model.certificate_.risk == 0.0
+    assert model.noise_scale_ == pytest.approx(3 * 2 * 5)
+    centers = PrivateEstimator(KMeans(2, n_init=1, random_state=0), max_rows=2)
+    fitted(centers, targets=False, groups_reference=None)
+    assert centers.certificate_.unit == "person"
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "message"),
+    [
+        (PrivateEstimator(Ridge(), max_rows=2), {}, "max_rows must be None unless"),
+        (
+            PrivateEstimator(GaussianNB(), max_rows=2, sensitivity="bound"),
+            {"groups": None, "labels": True},
+            "max_rows and groups must be given together",
+        ),
+        (
+            PrivateEstimator(GaussianNB(), sensitivity="bound"),
+            {"labels": True},
+            "max_rows and groups must be given together",
+        ),
+        (
+            PrivateEstimator(GaussianNB(), max_rows=0, sensitivity="bound"),
+            {"labels": True},
+            "max_rows must be a whole number >= 1, got 0",
+        ),
+    ],
+)
+def test_bad_max_rows_are_refused(model, given, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(model, **given)
 
 
 def test_searches_are_about_single_rows():

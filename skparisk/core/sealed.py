@@ -669,6 +669,18 @@ class People:
         rows = take_rows(self.rows, self.places(people))
         return People(rows, self.sizes[people].cumsum())
 
+    def at_most(self, most: int, order: NDArray[np.intp]) -> People:
+        """Return them with so many rows each: those that a random order has first.
+
+        So which rows of a person are kept depends on nobody else.
+        """
+        sizes = self.sizes
+        person = np.repeat(np.arange(len(sizes)), sizes)
+        mixed = order[np.argsort(person[order], kind="stable")]
+        first = np.arange(len(person)) - np.repeat(self.firsts, sizes) < most
+        rows = take_rows(self.rows, np.sort(mixed[first]))
+        return People(rows, np.minimum(sizes, most).cumsum())
+
 
 def group_rows(groups: Any, name: str, n_rows: int) -> People:
     """Return people, in the order in which they come, whose rows are numbers of rows.

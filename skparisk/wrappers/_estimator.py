@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
+from skparisk._checks import check_max_rows
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import whole_fit
 from skparisk._fitted_parts import (
@@ -44,6 +45,7 @@ from skparisk.core.checks import (
     warn_caller,
 )
 from skparisk.core.claim import Assumption, Leak
+from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, container_of, rows_of
 from skparisk.exceptions import ReferenceWarning
@@ -459,6 +461,10 @@ class PrivateEstimator(
         "reference": it is an error if there is no such model or table. None: the fit to
         the private records is released, and served.
 
+    max_rows : int, default=None
+        With `groups` and a proven bound: the most rows of a person that are used, drawn
+        at random, >= 1. The bound is of so many.
+
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -533,6 +539,7 @@ class PrivateEstimator(
         surrogate: Any = None,
         combine: str | None = "auto",
         classes: Any = None,
+        max_rows: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -548,6 +555,7 @@ class PrivateEstimator(
         self.surrogate = surrogate
         self.combine = combine
         self.classes = classes
+        self.max_rows = max_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -599,9 +607,9 @@ class PrivateEstimator(
         source = self._check_privacy({} if proven else None)
         # A person with several rows moves more than what is proven of one.
         several = getattr(X_reference, "rows_per_person", None)
-        one_row = groups is None and several is None
+        bounded = (groups is None and several is None) or self.max_rows is not None
         learned = isinstance(X_reference, LearnedReference)
-        if self._proven_by_default and one_row and not learned:
+        if self._proven_by_default and bounded and not learned:
             source = "bound"
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
@@ -615,6 +623,15 @@ class PrivateEstimator(
             any_table=True,
         )
         people = Groups(groups, groups_reference)
+        if source == "bound":
+            most = check_max_rows(self.max_rows, groups)
+            drawn_by = noise_source(self.noise_random_state) if most else None
+            people = people._replace(max_rows=most, source=drawn_by)
+        elif self.max_rows is not None:
+            raise ValueError(
+                "max_rows must be None unless sensitivity='bound', because sampled "
+                f"people have all of their rows; got {self.max_rows!r}."
+            )
         people.check(source, table)
         classifies = supervised and tags.estimator_type == "classifier"
         self._check_combine(source, table)
@@ -650,7 +667,8 @@ class PrivateEstimator(
             data = data.of_rows(start.table, source)
         if source == "bound":
             assert isinstance(query, LeafQuery)
-            moved, known = data.in_domain(), KnownSensitivity(query.bound())
+            known = KnownSensitivity(query.bound() * max(people.max_rows, 1))
+            moved = data.in_domain()
             released = self._release_known(query, *moved, known, proven=True)
         else:
             released = self._release(source, query, data)
@@ -869,7 +887,7 @@ class PrivateEstimator(
         n_records = data.n_records if known is None else known
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        return PublicRecords.draw(
+        drawn = PublicRecords.draw(
             estimator,
             reference,
             n_records,
@@ -877,6 +895,7 @@ class PrivateEstimator(
             labels,
             whole_alone=self._sums_leaves or self._sums_bounded,
         )
+        return replace(drawn, max_rows=self.max_rows)
 
     def _tell_public_steps(self, steps: PublicSteps) -> None:
         """Say which steps were fitted on public records, and so are not private."""

@@ -52,6 +52,8 @@ class PublicRecords:
     # What they were drawn for, and its fits to each of the databases.
     drawn_for: Any = None
     drawn_fits: Sequence[Any] = ()
+    # The most rows of a person that are used, if so few are.
+    max_rows: int | None = None
 
     @property
     def points(self) -> Records:
@@ -67,14 +69,18 @@ class PublicRecords:
     def n_rows(self) -> float:
         """About how many private rows there are: people have as many as public ones."""
         table = self.reference_table
-        if table is None or table.rows_per_person is None:
+        sizes = None if table is None else table.pool.sizes
+        if sizes is None:
             return self.n_records
-        return self.n_records * n_rows(table.pool.X) / table.n_records
+        most = sizes.max() if self.max_rows is None else self.max_rows
+        return self.n_records * float(np.minimum(sizes, most).mean())
 
     @property
     def most_rows(self) -> int:
         """How many rows sums of private ones are to be exact for."""
         several = self.reference is not None and self.reference.rows_per_person
+        if self.max_rows is not None:
+            return self.n_records * self.max_rows
         return self.n_records * (_MORE_ROWS * several[1] if several else 1)
 
     @property
