@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
+from laws import SEEDS, assert_law, rejects_law
 from query_pairs import both_of
-from scipy import integrate, stats
+from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -324,77 +324,6 @@ def test_where_nothing_is_positive_the_density_is_uniform(d):
     points = np.full((1, d), 1.3)
     assert model.pdf(points) == pytest.approx(0.5**d)
     assert model.pdf(points + 1) == 0
-    X = model.sample(20_000, random_state=0)
-    assert_law(X[:, -1], stats.uniform(0, 2).cdf)
-
-
-# Samples
-
-
-def grid_cdf(model, n=100_001):
-    """Return the distribution function of one feature by summing its density."""
-    low, high = model.bounds_[0]
-    x = np.linspace(low, high, n)
-    density = model.pdf(x[:, None])
-    cdf = integrate.cumulative_trapezoid(density, x, initial=0)
-    return lambda t: np.interp(t, x, cdf / cdf[-1])
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, int])
-@pytest.mark.parametrize("values", [None, NOISY])
-def test_samples_have_the_released_density(values, make):
-    """And not that of a polynomial with other values."""
-    model = fitted(values=values, lattice_size=5, bounds=(-1, 1))
-    X = model.sample(50_000, random_state=make(0))
-    assert X.shape == (50_000, 1)
-    assert_law(X[:, 0], grid_cdf(model))
-    for off in (-0.1, 0.1):
-        other = model.polynomial_.values.copy()
-        other[[0, 2, 5]] += off * abs(other).max()
-        wrong = fitted(values=other, lattice_size=5, bounds=(-1, 1))
-        assert rejects_law(X[:, 0], grid_cdf(wrong))
-
-
-@pytest.mark.slow
-def test_samples_of_the_plane_have_the_released_density():
-    """Counts in the cells of a grid, and of the grid turned around."""
-    model = fitted(records(50, 2), values=NOISY_PLANE, lattice_size=5, order=2)
-    X = model.sample(50_000, random_state=1)
-    axis = (np.arange(600) + 0.5) / 600
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    cells = model.pdf(points).reshape(6, 100, 6, 100).mean(axis=(1, 3)) / 36
-    counts = np.histogram2d(*X.T, bins=6, range=[(0, 1)] * 2)[0]
-    enough = cells * len(X) > 10
-
-    def refused(shares):
-        expected = np.append(shares[enough], 1 - shares[enough].sum()) * len(X)
-        observed = np.append(counts[enough], len(X) - counts[enough].sum())
-        statistic = ((observed - expected) ** 2 / expected).sum()
-        return stats.chi2.sf(statistic, len(expected) - 1) < FALSE_ALARM
-
-    assert enough.sum() > 20
-    assert not refused(cells / cells.sum())
-    cells[1], cells[2] = (
-        0.9 * cells[1] + 0.1 * cells[2],
-        cells[2] * 0.9 + 0.1 * cells[1],
-    )
-    assert refused(cells / cells.sum())
-
-
-def test_samples_repeat_only_with_a_seed_and_stay_within_the_bounds():
-    model = fitted(records(50, 2), bounds=[(-3, 0.1), (5, 5.3)])
-    np.testing.assert_array_equal(model.sample(5, 0), model.sample(5, 0))
-    assert (model.sample(5) != model.sample(5)).all()
-    X = model.sample(3000, 0)
-    low, high = model.bounds_.T
-    assert ((low <= X) & (high >= X)).all()
-    assert model.sample().shape == (1, 2)
-    for n_samples in (0, 1.5, None):
-        with pytest.raises(ValueError, match="n_samples must be a whole number >= 1"):
-            model.sample(n_samples)
-    with pytest.raises(ValueError, match="random_state must be"):
-        model.sample(1, "a")
 
 
 # Privacy
@@ -498,14 +427,12 @@ def test_nothing_but_what_is_documented_is_kept():
     model = PrivateKernelDensity(0.2, random_state=0)
     model.fit(records(60), X_reference=records(80, seed=1))
     model.pdf([[0.3]])
-    model.sample(3)
     documented = re.findall(r"^    (\w+_(?:, \w+_)*) :", module.__doc__ + _doc(), re.M)
     documented = {name for names in documented for name in names.split(", ")}
     documented.discard("feature_names_in_")
     assert set(vars(model)) == set(model.get_params(deep=False)) | documented
     copied = pickle.loads(pickle.dumps(model))
     assert copied.pdf([[0.3]]) == model.pdf([[0.3]])
-    np.testing.assert_array_equal(copied.sample(5, 1), model.sample(5, 1))
 
 
 def _doc():
