@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, rejects_law
-from query_pairs import both_of
+from query_pairs import both_of, pairs_from
 from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
@@ -26,7 +26,6 @@ from skparisk.exceptions import (
     PrivacyLeakWarning,
 )
 from skparisk.mechanisms import BernsteinPolynomial
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import DensityQuery, kernel_density_sensitivity_bound
 from skparisk.reference import TableReference
 
@@ -39,24 +38,6 @@ seeded = pytest.mark.filterwarnings(
 
 def records(n, d=1, seed=0):
     return np.random.default_rng(seed).beta(2, 3, size=(n, d))
-
-
-def pairs_from(X, *, n_records, relation, size, seed=0):
-    source_seed, pairs_seed = np.random.SeedSequence([seed, 7]).spawn(2)
-    source = bind_pairs(
-        TableReference(X),
-        n_pairs=size,
-        n_records=n_records,
-        relation=relation,
-        seed=source_seed,
-    )
-    return draw_pairs(
-        source,
-        n_records=n_records,
-        start=0,
-        size=size,
-        seed=pairs_seed,
-    )
 
 
 def query_of(d=1, **parameters):
@@ -134,7 +115,9 @@ def test_differences_are_those_of_two_answers(d, n_records, kernel, relation):
     query = query_of(d, kernel=kernel, lattice_size=5, bandwidth=0.15)
     X = 1.6 * records(60, d) - 0.2
     assert X.max() > 1
-    pairs = pairs_from(X, n_records=n_records, relation=relation, size=20)
+    pairs = pairs_from(
+        TableReference(X), n_records=n_records, relation=relation, size=20
+    )
     found, plain = query.on_pool(pairs.pool, n_records)(pairs), np.empty((20, 6**d))
     bound = kernel_density_sensitivity_bound(n_records, 0.15, d, kernel)
     paid = query.sup_bound(n_records) - bound
@@ -148,7 +131,9 @@ def test_records_of_another_width_are_refused():
     for X in (np.zeros((3, 1)), np.zeros(2)):
         with pytest.raises(ValueError, match="bounds must be one pair for each"):
             query_of(2)(X)
-    pairs = pairs_from(records(5), n_records=3, relation="replace-one", size=1)
+    pairs = pairs_from(
+        TableReference(records(5)), n_records=3, relation="replace-one", size=1
+    )
     with pytest.raises(ValueError, match=r"got 2 for records of shape \(5, 1\)"):
         query_of(2).differences(pairs)
 
@@ -167,7 +152,9 @@ def test_the_bound_is_attained_and_never_exceeded(kernel, d):
     other = X.copy()
     other[0] = 0.0
     assert abs(query(X) - query(other)).max() == pytest.approx(bound, rel=1e-9)
-    pairs = pairs_from(records(60, d), n_records=n, relation="replace-one", size=60)
+    pairs = pairs_from(
+        TableReference(records(60, d)), n_records=n, relation="replace-one", size=60
+    )
     assert abs(plain_differences(query, pairs)).max() <= query.sup_bound(n)
     assert abs(query.differences(pairs)).max() <= query.sup_bound(n)
     assert bound < query.sup_bound(n) <= bound * (1 + 1e-9)
