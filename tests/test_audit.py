@@ -749,3 +749,15 @@ def test_pairs_from_private_data_cannot_be_audited():
         ridge.fit(X, Y)
     with pytest.raises(IncompatibleError, match="pairs came from private data"):
         audit_reference(ridge, X, Y, epsilon=1.0, n_blocks=N_BLOCKS, **PUBLIC)
+
+
+def test_how_far_the_release_is_from_the_blocks_is_said():
+    """It may be of another size, of the same, or not known."""
+    assert "the same at larger databases is evidence" in str(audit("ridge"))
+    own = SensitivitySampler(n_pairs=39, n_records=21)
+    found = audit("ridge", n_blocks=5)
+    assert found.release_records is None
+    ridge = PrivateRidge(sensitivity=own, random_state=0)
+    same = audit_reference(ridge, X, Y, epsilon=1.0, n_blocks=5, **PUBLIC)
+    assert same.release_records == same.n_records == 21
+    assert "is about databases of 21 records, too" in str(same)

@@ -320,6 +320,8 @@ def test_estimators_of_others_are_audited_with_a_claim():
     assert not found.share.exact
     assert found.share.contradicts
     assert "by attacks" in str(found)
+    found = audit_claim(NoisyMean(), X, claim=9.0, **SURE)
+    assert found.verdict == NOTHING
     with pytest.raises(ValueError, match="claim must be given for a NoisyMean"):
         audit_claim(NoisyMean(), X, **FEW)
 

@@ -98,6 +98,13 @@ def test_hint_of_classifiers_and_of_many_outputs():
     assert "fewer than 22 released numbers" in model.hint_
 
 
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.ReferenceWarning")
+def test_records_that_are_made_up_come_first():
+    schema = SchemaReference([(-9.0, 9.0)] * X.shape[1], target=(-99.0, 99.0))
+    model = PrivateRidge(gamma=0.2).fit(X, Y, X_reference=schema)
+    assert model.hint_.startswith("A few public records of such people say more")
+
+
 def test_public_records_that_do_better_come_first():
     model = ridge(epsilon=0.5).fit(X, Y, **PUBLIC)
     model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.14)

@@ -207,3 +207,11 @@ def test_limits_are_rounded_down(share):
         assert limit == share or (
             Fraction(repr(limit)) <= exact < Fraction(repr(above))
         )
+
+
+def test_a_limit_that_is_not_enforced_is_not_shown(make):
+    ledger = make(math.inf, 1e-5, 0.1, composition="exact")
+    ledger.spend((0.1, 0.5, 0.5))
+    assert ledger.limit == (math.inf, 1.0, 1.0)
+    assert repr(ledger).startswith("PrivacyLedger(epsilon=inf, composition='exact'")
+    assert "budget: no limit: releases are recorded only" in str(ledger)

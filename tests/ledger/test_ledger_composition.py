@@ -202,3 +202,11 @@ def test_a_ledger_that_is_over_its_budget_has_nothing_left(tmp_path, monkeypatch
     assert ledger.spent.epsilon == 1.5
     with pytest.raises(BudgetExceededError):
         ledger.spend(0.001)
+
+
+def test_at_a_large_delta_more_than_the_budget_may_be_left():
+    """A release has less than its own level then."""
+    ledger = PrivacyLedger(1.0, 0.95, composition="exact")
+    left = ledger.remaining()
+    assert left > 2.5
+    ledger.spend(left)
