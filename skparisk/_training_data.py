@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
 from skparisk.core.claim import Certificate, Unit
 from skparisk.core.exact import ByteSource, random_order
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import PublicForm, Records, group_rows, of_people
+from skparisk.core.sealed import (
+    PublicForm,
+    Records,
+    group_rows,
+    of_people,
+    on_rows,
+)
 from skparisk.reference import (
     CallableReference,
     LearnedReference,
@@ -24,6 +29,7 @@ from skparisk.reference._learning import Learning
 from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
+from skparisk.reference._table import shares_people
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._drawing import Known
 
@@ -79,27 +85,22 @@ class TrainingData:
         if self.table is None or self.table.domain is None:
             return X, y
         self.table.check_schema(Schema.of(X))
-        y = None if y is None else hide_values(as_targets, y)
+        y = None if y is None else hide_values(on_rows, as_targets, y)
         return hide_values(self.table.domain.clip, X, y)
 
 
 class Groups(NamedTuple):
-    """Whose each private and each public row is, as `fit` was given it."""
+    """Whose each private row is, as `fit` was given it."""
 
     private: Any = None
-    public: Any = None
     # The most rows of a person that a proven bound is of, drawn with these numbers.
     max_rows: int = 0
     source: ByteSource | None = None
 
-    @property
-    def overlap(self) -> bool:
-        """Whether somebody is among both."""
-        if self.private is None or self.public is None:
-            return False
-        given = (self.private, self.public)
-        private, public = (set(np.asarray(each).ravel().tolist()) for each in given)
-        return not private.isdisjoint(public)
+    def overlaps(self, source: SensitivitySource, table: Reference | None) -> bool:
+        """Tell if somebody is in a table of people as well, by their id."""
+        given = getattr(source, "reference", None) if table is None else table
+        return shares_people(given, self.private)
 
     def of_private(self, *parts: Any) -> tuple[Any, ...]:
         """Return private records and targets person by person, if they are of people.

@@ -37,11 +37,13 @@ from skparisk.core.checks import (
     check_choice,
     check_positive,
     check_probability,
+    warn_caller,
 )
 from skparisk.core.claim import Certificate
 from skparisk.core.laws import as_law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import hide_values
+from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import MomentsQuery
 from skparisk.queries._moments import output_columns, shorten
 from skparisk.reference import Reference, TableReference
@@ -597,8 +599,6 @@ def fit_pca(
     return model
 
 
-# Rows that there may be in all, of as many people with the most of the reference.
-_MORE_ROWS = 16
 _NEW_PEOPLE = "not known: the units of the sums were taken from this table as well"
 
 
@@ -752,7 +752,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         table = reference_table(
             X_reference, y_reference, groups_reference, needs_y=y is not None
         )
-        people = Groups(groups, groups_reference)
+        people = Groups(groups)
         people.check(source, table)
         private = read_as_public(source, table, X, y)
         if y is None:
@@ -771,7 +771,12 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             units, paired = self._find_units(source, table, widths, X_reference)
         features, targets = people.of_private(features, targets)
         data = self._recognize(
-            source, X, features, targets, table, overlap=people.overlap
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
         )
         if data.reference_is_private:
             raise ValueError(
@@ -785,7 +790,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             if several:
                 assert isinstance(source, SensitivitySampler)
                 known = source.reference if paired is None else paired
-                n_most *= _MORE_ROWS * (known.rows_per_person or (1, 1))[1]
+                n_most = known.most_rows(n_most)
             query = units.query(n_most, n_targets, counts_rows=several)
         assert query is not None
         if source == "bound":
@@ -795,6 +800,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             self.noise_covariance_ = self._noise_covariance(source)
         self.n_rows_: float = data.n_records
         if query.counts_rows:
+            self._warn_of_rows(query)
             self.n_rows_ = max(float(self.sums_[-1]), 1.0)
             self.sums_ = self.sums_[:-1]
             kept = (slice(-1),) * self.noise_covariance_.ndim
@@ -805,6 +811,18 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         self._units = Units(self.center_, self.scale_, query.limit, query.radius)
         self.n_records_, self.n_targets_ = data.n_records, n_targets
         return self
+
+    def _warn_of_rows(self, query: MomentsQuery) -> None:
+        """Warn if all public people have as many rows, so that this is not released."""
+        assert self.sampler_ is not None
+        constant = getattr(self.sampler_.mechanism_, "constant", None)
+        if constant is not None and query.n_outputs - 1 in constant.outputs:
+            warn_caller(
+                "All people of the reference have the same number of rows, so that how "
+                "many there are is not released: means and models are right if private "
+                "people have as many.",
+                ReferenceWarning,
+            )
 
     def ridge(
         self, alpha: float | str = "auto", *, features: Sequence[Any] | None = None

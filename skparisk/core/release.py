@@ -244,9 +244,9 @@ def _secret_order(
     return random_order(n_records, noise_source(noise_random_state))
 
 
-def check_unit(certificate: Certificate, private: Sealed) -> None:
+def check_unit(certificate: Certificate, of_people: bool) -> None:
     """Refuse to release people by noise for single rows, and the other way round."""
-    unit = Unit.PERSON if private.of_people else Unit.RECORD
+    unit = Unit.PERSON if of_people else Unit.RECORD
     if certificate.unit != unit:
         raise IncompatibleError(
             f"The noise is for databases that differ in one {certificate.unit}, but "
@@ -273,7 +273,7 @@ def release(
     declares that the order does not matter (`is_unordered`): people sort their tables.
     """
     warn_if_seeded(noise_random_state)
-    check_unit(plan.at_most, private)
+    check_unit(plan.at_most, private.of_people)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -690,17 +690,45 @@ def group_rows(groups: Any, name: str, n_rows: int) -> People:
     ValueError
         If there are not as many ids as rows, or one is missing.
     """
-    ids = np.asarray(groups)
-    if ids.shape != (n_rows,):
-        raise ValueError(f"{name} must be a list with the id of a person for each row.")
-    if any(one is None or one != one for one in ids.tolist()):
-        raise ValueError(f"{name} must not have missing ids: each row is somebody's.")
+    ids = ids_of(groups)
+    if ids is None or len(ids) != n_rows:
+        raise ValueError(
+            f"{name} must be a list of one id for each row, such as a number or a text."
+        )
+    if any(map(is_missing, ids)):
+        raise ValueError(f"{name} must have an id for each row, but some are missing.")
     known: dict[Any, int] = {}
     codes = np.fromiter(
-        (known.setdefault(one, len(known)) for one in ids.tolist()), np.intp, n_rows
+        (known.setdefault(one, len(known)) for one in ids), np.intp, n_rows
     )
     order = np.argsort(codes, kind="stable")
     return People(order, np.bincount(codes, minlength=1).cumsum())
+
+
+def ids_of(groups: Any) -> list[Any] | None:
+    """Return ids as a list, each as it was given; None if they are no list of ids."""
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "mM":
+        groups = groups.astype(f"{groups.dtype.kind}8[us]")  # others become numbers
+    if hasattr(groups, "tolist") or hasattr(groups, "to_list"):
+        one_dimension = len(getattr(groups, "shape", ())) == 1
+        listed = getattr(groups, "tolist", None) or groups.to_list
+        ids = listed() if one_dimension else None
+    else:
+        ids = list(groups) if isinstance(groups, Iterable) else None
+    hashable = ids is not None and all(isinstance(one, Hashable) for one in ids)
+    return ids if hashable and not isinstance(groups, str | bytes) else None
+
+
+def key_of_id(one: Any) -> Any:
+    """Return what an id is compared by between tables, which may be of other types."""
+    if isinstance(one, bytes):
+        one = one.decode(errors="replace")
+    text = str(one).strip()
+    with suppress(ValueError, OverflowError):
+        return int(number) if (number := float(text)).is_integer() else number
+    with suppress(ValueError):
+        return datetime.datetime.fromisoformat(text)
+    return text
 
 
 def of_people(records: Any, people: People | None) -> Any:

@@ -80,7 +80,7 @@ class PrivateLinearClassifier(
         table = reference_table(
             X_reference, y_reference, groups_reference, any_table=True
         )
-        people = Groups(groups, groups_reference)
+        people = Groups(groups)
         people.check(source, table)
         private = read_as_public(source, table, X, y, classifies=True)
         features, given = validate_private(self, *private, dtype=np.float64)
@@ -94,7 +94,12 @@ class PrivateLinearClassifier(
         labels.encode_sampler(source)
         features, targets = people.of_private(features, targets)
         data = self._recognize(
-            source, X, features, targets, table, overlap=people.overlap
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
         )
         labels = labels.of_reference(data.reference_is_private)
         alone = asked.usual(query)

@@ -298,7 +298,7 @@ class PrivateRidge(
         if solver == "moments":
             return self._fit_moments(source, X, y, given)
         table = reference_table(X_reference, y_reference, groups_reference)
-        people = Groups(groups, groups_reference)
+        people = Groups(groups)
         people.check(source, table)
         self._check_combine(source, table)
         asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
@@ -327,7 +327,12 @@ class PrivateRidge(
         shape = targets.shape[1:]
         features, targets = people.of_private(features, targets)
         data = self._recognize(
-            source, X, features, targets, table, overlap=people.overlap
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
         )
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)

@@ -250,7 +250,8 @@ class PoolSums:
         if self._is_counted:
             return self._whole.of(pairs.shared_counts)
         members = pairs.members[:, :n_shared]
-        step = max(1, _LISTED_AT_ONCE // (n_shared * max(1, self._pool.X.shape[-1])))
+        numbers = n_shared * math.prod(self._pool.X.shape) // self._pool.n_records
+        step = max(1, _LISTED_AT_ONCE // max(1, numbers))
         parts = []
         for start in range(0, len(members), step):
             some = members[start : start + step].ravel()

@@ -129,7 +129,8 @@ class PoolWeights:
     def _counted(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield databases, and then their neighbors, as weights of the whole pool."""
         removed, added = pairs.swaps
-        n_rows, r, shared = self._pool.n_records, pairs.n_neighbors, pairs.shared_counts
+        r, shared = pairs.n_neighbors, pairs.shared_counts
+        n_rows = self._pool.X.shape[0]
         # A database has a weight for each row, and a system of as many numbers squared.
         unknowns = self._pool.X.shape[1] * len(self._query.classes)
         wide = self._pool.X.shape[1] > _WIDE and len(self._query.classes) == 2

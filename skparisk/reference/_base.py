@@ -21,6 +21,8 @@ from skparisk.reference._sketch import RecordSketch
 
 # How a query is given records: as they are, or as an array of finite numbers.
 Form: TypeAlias = Literal["given", "numbers"]
+# Rows of a person, and of one for one in the reference, that sums have digits for.
+_MOST_ROWS, _MORE_ROWS = 2**12, 2**8
 # Records of a database that are in memory together.
 _TAKEN_AT_ONCE = 2**18
 
@@ -260,6 +262,12 @@ class Reference(Protocol):
     def rows_per_person(self) -> tuple[int, int] | None:
         """The fewest and the most rows of a record, if that is a person."""
         return None
+
+    def most_rows(self, n_records: int) -> int:
+        """Return how many rows sums of so many private records are to be exact for."""
+        if self.rows_per_person is None:
+            return n_records
+        return n_records * max(_MOST_ROWS, _MORE_ROWS * self.rows_per_person[1])
 
     def n_independent(self, n_own: int) -> int | None:
         """Return how many pairs have `n_own` records each of their own.

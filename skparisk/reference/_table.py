@@ -21,7 +21,9 @@ from skparisk.core.sealed import (
     Records,
     TargetForm,
     group_rows,
+    ids_of,
     is_frame,
+    key_of_id,
     take_rows,
 )
 from skparisk.reference._base import (
@@ -214,8 +216,8 @@ class TableReference(Held, Reference):
 
     groups : array-like of shape (n_rows,), default=None
         Whose each row is: ids of any kind. A record is then a person with all of their
-        rows, and so is what the claim protects (:ref:`thm-people`). The ids themselves
-        are not kept.
+        rows, and so is what the claim protects (:ref:`thm-people`). They are kept
+        with the table, and not by what is fitted with it.
 
     clip : bool, default=False
         Whether private records are moved to the range of the table before they are
@@ -258,9 +260,11 @@ class TableReference(Held, Reference):
             )
         targets, ends = _check_targets(y, n_rows(records)), None
         self._order: Any = slice(None)  # of the rows, as they were given
+        self._people: frozenset[Any] = frozenset()  # by which they are known again
         if groups is not None:
             people = group_rows(groups, "groups of the reference", n_rows(records))
             self._order = people.rows
+            self._people = frozenset(map(key_of_id, ids_of(groups) or ()))
             records, targets = (take_rows(x, people.rows) for x in (records, targets))
             ends = people.ends
         self.pool = RecordPool(records, targets, ends)
@@ -383,8 +387,13 @@ class TableReference(Held, Reference):
         y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
             Numbers, or labels.
         """
+        targets = _check_targets(y, n_rows(self.pool.X))
+        return self._with_targets(take_rows(targets, self._order))
+
+    def _with_targets(self, y: NDArray[Any] | None) -> Self:
+        """Return the same records with targets in the order of the pool."""
         other = self._with(
-            self.pool.like(self.pool.X, _check_targets(y, n_rows(self.pool.X))),
+            self.pool.like(self.pool.X, y),
             _form=replace(self._form, targets=None if y is None else TargetForm.of(y)),
             _sketch=None,
             is_cross_fitted=False,
@@ -395,7 +404,7 @@ class TableReference(Held, Reference):
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same records with `encode` applied to their targets."""
         assert self.pool.y is not None
-        other = self.with_targets(encode(self.pool.y))
+        other = self._with_targets(encode(self.pool.y))
         old, new = self._form.targets, other._form.targets
         if old is not None and new is not None and not old.labels:
             # Numbers stand for themselves, and classes keep their type.
@@ -472,7 +481,7 @@ class TableReference(Held, Reference):
         return np.split(halves, [self.n_records // 2])
 
     def _split_off(self, classes: NDArray[Any] | None) -> tuple[NDArray[np.intp], Self]:
-        """Return rows of half of its records, and a table of the others; known as all.
+        """Return half of its records, and a table of the others; known as all.
 
         Half of those of each class, if there are any, by the first row of each.
         """
@@ -481,9 +490,7 @@ class TableReference(Held, Reference):
             firsts = classes[self.pool.first_rows]
             mixed = mixed[np.argsort(firsts[mixed], kind="stable")]
         half, others = np.sort(mixed[::2]), np.sort(mixed[1::2])
-        return self.pool.rows(half), self._with(
-            self.pool.part(others), _sketch=self.sketch
-        )
+        return half, self._with(self.pool.part(others), _sketch=self.sketch)
 
     @property
     def description(self) -> str:
@@ -577,6 +584,13 @@ class TableReference(Held, Reference):
             f"TableReference({self._size}, {n_features} feature{plural}, "
             f"sampling={self.sampling!r})"
         )
+
+
+def shares_people(table: Any, groups: Any) -> bool:
+    """Tell if one of these ids is in a table, if only of another type."""
+    keys: frozenset[Any] = getattr(table, "_people", frozenset())
+    private = ids_of(groups) if keys else None
+    return private is not None and not keys.isdisjoint(map(key_of_id, private))
 
 
 def _check_targets(

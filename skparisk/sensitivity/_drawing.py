@@ -25,6 +25,7 @@ from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, n_rows
@@ -233,19 +234,21 @@ class Draw(PairSpec):
 
         On those of a table, again and again, or else on one.
         """
-        table = self._rows_of_table()
-        X, y = one if table is None else table
-        rows = np.resize(np.arange(n_rows(X)), self.n_records)
-        return _ask(self.query, (take_rows(X, rows), take_rows(y, rows)))
+        pool = self._whole_table()
+        if pool is None:
+            pool = RecordPool(*one, np.array([n_rows(one[0])]))
+        return _ask(self.query, pool.take(np.resize(_spread(pool), self.n_records)))
 
     def _rows_of_table(self) -> Database | None:
         """Return rows from all over a table, if it has them for more than one thing."""
+        pool = self._whole_table()
+        return None if pool is None else pool.take(_spread(pool))
+
+    def _whole_table(self) -> RecordPool | None:
         reference = self.reference
         if not isinstance(reference, TableReference) or reference.whole is None:
             return None
-        pool = reference.whole.in_form(self.form)
-        most = min(pool.n_records, _MOST_WEIGHED)
-        return pool.take(np.linspace(0, pool.n_records - 1, most).astype(np.intp))
+        return reference.whole.in_form(self.form)
 
     def _ask_twice(self, private: bool) -> tuple[NDArray[np.float64] | None, Database]:
         """Return an answer, and the sampled database that it is of.
@@ -308,6 +311,12 @@ class Draw(PairSpec):
                 f"numbers of shape {(n_outputs, n_outputs)}, got shape {weights.shape}."
             )
         return (weights + weights.T) / 2
+
+
+def _spread(pool: RecordPool) -> NDArray[np.intp]:
+    """Return records from all over a pool."""
+    most = min(pool.n_records, _MOST_WEIGHED)
+    return np.linspace(0, pool.n_records - 1, most).astype(np.intp)
 
 
 def _first_of(records: Any) -> Any:

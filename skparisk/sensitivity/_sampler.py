@@ -80,6 +80,7 @@ from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._table import shares_people
 from skparisk.sensitivity._drawing import (
     Draw,
     Known,
@@ -114,8 +115,9 @@ class ClaimOfPairs:
 
     def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
         self.pairs = pairs
-        self._bare = self._certificate = certificate
+        self._certificate = certificate
         if pairs.learning is not None:
+            self._bare = certificate
             self._certificate = pairs.learning.cover(certificate)
         self._said: Withheld | None = None
 
@@ -858,8 +860,9 @@ default="auto"
             was released before.
         """
         check_is_fitted(self, "mechanism_")
+        check_unit(self.certificate_, groups is not None)
         X, y = self._check_data(self.query_, X, y, reset=False)
-        self._recognize(X, y)
+        self._recognize(X, y, groups)
         draw = self.reference if isinstance(self.reference, SecretDraw) else None
         if draw is not None:
             draw.check(X)
@@ -896,7 +899,7 @@ default="auto"
     def _release(self, query: Query | None, X: Records, y: NDArray[Any] | None) -> Any:
         """Release the answer, or with None each record, as public ones were given."""
         private = seal(*self._in_domain(X, y), like=self._form)
-        check_unit(self.certificate_, private)
+        check_unit(self.certificate_, private.of_people)
         if query is not None:
             relation = str(self.certificate_.relation)
             check_n_records(private.n_records, self.n_records_, relation)
@@ -988,7 +991,7 @@ default="auto"
             warn_private_reference()
         return self._fit(X, None, private=private).transform(X)
 
-    def _recognize(self, X: Records, y: Any) -> None:
+    def _recognize(self, X: Records, y: Any, groups: Any = None) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
         refuse_learned_from(self.pairs_.learning, X, y)
         if self.pairs_.withheld is None:
@@ -996,7 +999,8 @@ default="auto"
         sketch = self.pairs_.sketch
         if sketch is None or is_simulated():
             return
-        if RecordSketch.of(X, y).overlaps(sketch):
+        known = shares_people(self.reference, groups)
+        if known or RecordSketch.of(X, y).overlaps(sketch):
             self.pairs_.withhold(Withheld())
             self.query_.forget_place()
             warn_private_reference()

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from skparisk.core.checks import IncompatibleError
-from skparisk.core.sealed import take_rows
 from skparisk.queries._leaves import CenterCells, CentersQuery, TargetAddend
 from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
@@ -45,10 +44,12 @@ def make_centers_query(
             "SchemaReference."
         )
     every, apart = public.whole[0], None
-    rows = np.arange(n_rows(every))
-    if paired and public.reference_table is not None:
-        rows, apart = public.reference_table._split_off(None)
-    fitted = public.fit(estimator, (take_rows(every, rows), None))
+    made_of = every
+    if paired and public.is_resampled:
+        assert public.reference_table is not None
+        half, apart = public.reference_table._split_off(None)
+        made_of, _ = public.pool.take(half)
+    fitted = public.fit(estimator, (made_of, None))
     before = steps_before(fitted)
     cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
     if not cells.keeps_apart(every):

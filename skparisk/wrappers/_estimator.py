@@ -44,7 +44,7 @@ from skparisk.core.checks import (
     is_number,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Leak
+from skparisk.core.claim import Assumption, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, container_of, rows_of
@@ -622,7 +622,7 @@ class PrivateEstimator(
             needs_y=supervised,
             any_table=True,
         )
-        people = Groups(groups, groups_reference)
+        people = Groups(groups)
         if source == "bound":
             most = check_max_rows(self.max_rows, groups)
             drawn_by = noise_source(self.noise_random_state) if most else None
@@ -648,7 +648,12 @@ class PrivateEstimator(
             labels.encode_sampler(source)
         features, targets = people.of_private(features, targets)
         data = self._recognize(
-            source, X, features, targets, table, overlap=people.overlap
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
         )
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
@@ -917,8 +922,10 @@ class PrivateEstimator(
         if self.sampler_ is None:
             return evidence.calibration == "bound"
         query = self.sampler_.query_
+        # A bound is of one row.
         return (
             isinstance(query, LeafQuery)
+            and self.certificate_.unit != Unit.PERSON
             and self.certificate_.randomness == "implicit"
             and evidence.noise_shape == "isotropic"
             and query.bound(str(evidence.norm)) <= evidence.sensitivity * (1 + 2.0**-40)

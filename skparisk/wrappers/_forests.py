@@ -113,8 +113,10 @@ def target_means(
         weight = weight_of_totals(noise, n_private, variance)
         return np.asarray(center + weight * off / (public[:, :1] + weight * n_private))
     n_private = np.maximum(count, 0.0)
+    # Of a cell that no sampled pair moved there is neither noise nor a record.
     shrunk = n_private**2 + n_private + noise / _BETWEEN_LEAVES
-    return np.asarray(center + n_private * off / shrunk)
+    share = np.divide(n_private, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0)
+    return np.asarray(center + share * off)
 
 
 def noise_of_totals(deviation: Floats, center: Floats, n_trees: int) -> Floats:

@@ -17,20 +17,19 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced, without_values
-from skparisk.core.sealed import Records, copy_records, take_rows
+from skparisk.core.sealed import Records, copy_records, rows_of, take_rows
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import Reader
 from skparisk.queries._estimator import takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema, frame_like, n_rows
 
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
 # How often another database is drawn if one lacks a class, or cannot be fitted to.
 _MOST_DRAWN = 6
-# Rows that there may be in all, of as many people with the most of the reference.
-_MORE_ROWS = 16
 # Records that answers are compared on.
 MOST_POINTS = 256
 
@@ -57,8 +56,15 @@ class PublicRecords:
 
     @property
     def points(self) -> Records:
-        """Records to compare answers on."""
-        return take_rows(self.first[0], slice(MOST_POINTS))
+        """Records to compare answers on: rows of a person stand together."""
+        return spread_rows(self.first[0])
+
+    @property
+    def pool(self) -> RecordPool:
+        """The records for public steps, of which some may be of one person."""
+        known = self.reference.whole if self.reference is not None else None
+        ends = None if known is None or not self.is_resampled else known.ends
+        return RecordPool(*self.whole, ends)
 
     @property
     def first(self) -> Database:
@@ -78,10 +84,10 @@ class PublicRecords:
     @property
     def most_rows(self) -> int:
         """How many rows sums of private ones are to be exact for."""
-        several = self.reference is not None and self.reference.rows_per_person
         if self.max_rows is not None:
             return self.n_records * self.max_rows
-        return self.n_records * (_MORE_ROWS * several[1] if several else 1)
+        known = self.reference
+        return self.n_records if known is None else known.most_rows(self.n_records)
 
     @property
     def is_resampled(self) -> bool:
@@ -139,6 +145,7 @@ class PublicRecords:
         n_records: int,
     ) -> Self:
         """Make up records that have the columns of the data, and their classes."""
+        X, y = rows_of(X), rows_of(y)  # of which nothing but shapes is looked at
         schema = Schema.of(X)
         if schema.container not in ("array", "frame") or {*schema.kinds} != {"number"}:
             raise IncompatibleError(
@@ -210,6 +217,13 @@ class PublicRecords:
                     f"in {name}: what is released must be a function of the database. "
                     "Set every random_state in it."
                 )
+
+
+def spread_rows(records: Records) -> Records:
+    """Return some rows from all over records."""
+    size = n_rows(records)
+    most = min(size, MOST_POINTS)
+    return take_rows(records, np.linspace(0, size - 1, most).astype(np.intp))
 
 
 def _fit(estimator: Any, database: Database, where: str) -> Any:
