@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from skparisk.core.claim import Certificate as Certificate
     from skparisk.cost import CompensationModel as CompensationModel
     from skparisk.density import PrivateKernelDensity as PrivateKernelDensity
-    from skparisk.displays import AttackDisplay as AttackDisplay
-    from skparisk.displays import AuditDisplay as AuditDisplay
     from skparisk.displays import CostDisplay as CostDisplay
     from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
     from skparisk.displays import SensitivityDisplay as SensitivityDisplay
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from skparisk.linear_model import PrivateRidge as PrivateRidge
     from skparisk.metrics import private_score as private_score
     from skparisk.model_selection import PrivateGridSearchCV as PrivateGridSearchCV
-    from skparisk.model_selection import search_certificate as search_certificate
     from skparisk.moments import PrivateMoments as PrivateMoments
     from skparisk.reference import LearnedReference as LearnedReference
     from skparisk.reference import SchemaReference as SchemaReference
@@ -58,8 +55,6 @@ _HOMES = {
     "cost": ("CompensationModel",),
     "density": ("PrivateKernelDensity",),
     "displays": (
-        "AttackDisplay",
-        "AuditDisplay",
         "CostDisplay",
         "RiskCurveDisplay",
         "SensitivityDisplay",
@@ -76,7 +71,7 @@ _HOMES = {
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
     "metrics": ("private_score",),
-    "model_selection": ("PrivateGridSearchCV", "search_certificate"),
+    "model_selection": ("PrivateGridSearchCV",),
     "moments": ("PrivateMoments",),
     "reference": (
         "LearnedReference",

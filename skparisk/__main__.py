@@ -11,7 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from skparisk._cli import demo, filing, fitting, schemas
+from skparisk._cli import demo, filing, fitting
 from skparisk._cli._parser import Parser, UntilClosed, one_line
 from skparisk._version import __version__
 
@@ -71,7 +71,7 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (fitting, schemas, filing, demo):
+    for module in (fitting, filing, demo):
         for command in module.add_to(commands):
             command.set_defaults(prog=command.prog)
             command.epilog = _EXIT_CODES

@@ -7,16 +7,15 @@ what was released.
 from __future__ import annotations
 
 import copy
-import html
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._words import BETTER
@@ -176,7 +175,7 @@ def advise(model: Any, *, command_line: bool = False) -> str:
 
 
 class HintMixin:
-    """Show the hint of a private estimator that is fitted wherever it is shown."""
+    """The hint of a private estimator that is fitted."""
 
     noise_to_spread_: float
 
@@ -185,37 +184,6 @@ class HintMixin:
         """Size of the noise, and what would reduce it most; "" where it is small."""
         check_is_fitted(self, "certificate_")
         return advise(self)
-
-    def _shown_hint(self) -> str:
-        """Return its first sentence, and where to read on."""
-        hint = self.hint_ if hasattr(self, "noise_to_spread_") else ""
-        first, more, _ = hint.partition(". ")
-        return f"{first}: see hint_" if more else first
-
-    def _hint_in_html(self) -> str:
-        line = self._shown_hint()
-        return f"<p>{html.escape(line)}</p>" if line else ""
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn breaks the lines of those alone that have its own repr.
-        kind = type(self)
-        plain = type(kind.__name__, (kind,), {"__repr__": BaseEstimator.__repr__})
-        twin: Any = object.__new__(plain)
-        vars(twin).update(vars(self))
-        shown = BaseEstimator.__repr__(twin, N_CHAR_MAX)
-        line = self._shown_hint()
-        return f"{shown}\n# {line}" if line else shown
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        show = super()._repr_html_  # type: ignore[misc]
-        return lambda: show() + self._hint_in_html()
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] += self._hint_in_html()
-        return bundle
 
 
 def _say_what_is_private(model: Any, compared: Any) -> list[str]:

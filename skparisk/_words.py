@@ -90,15 +90,6 @@ LEAKS = {
         "The secret sample was drawn from a seed (noise_random_state), and anyone who "
         "knows the seed knows who is used: this release is NOT private."
     ),
-    Leak.NOISELESS_CHOICE: (
-        "The candidates were scored on private records and one of them was chosen "
-        "without noise: only the models are counted."
-    ),
-    Leak.SPLITS_BY_VALUES: (
-        "The records were split by their values, as in stratified folds: changing one "
-        "record moves others to another fold, so the levels of the fits do not add up "
-        "to the level of all of them together. Use KFold or ShuffleSplit."
-    ),
     Leak.PRIVATE_REFERENCE: (
         "The neighboring databases were sampled from the private data themselves, or "
         "from a table that shares records with them: the guarantee is only about "
@@ -108,10 +99,6 @@ LEAKS = {
     Leak.PRIVATE_CLASSES: (
         "The classes were not declared but read off the private labels: the set of "
         "classes is released without noise."
-    ),
-    Leak.PRIVATE_CATEGORIES: (
-        "The categories were taken from the very records being transformed, so they "
-        "are not protected."
     ),
     Leak.LEARNS_MORE: (
         "Parts of the estimator that are not from skparisk were fitted to the private "
@@ -260,10 +247,6 @@ PROVISOS = {
     Assumption.ROW_WISE_SCORE: (
         "The score of a record depends on that record alone: the model predicts each "
         "record by itself, and learned nothing from these records but what is released."
-    ),
-    Assumption.PUBLIC_CATEGORIES: (
-        "The categories were taken from the records that fit was given, which the "
-        "caller says are public, and other ones than those that are transformed."
     ),
     Assumption.PUBLIC_STEPS: (
         "Steps inside the estimator were fitted on the reference, which must be "

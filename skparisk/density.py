@@ -17,7 +17,7 @@ from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import Groups, read_as_public, reference_table
-from skparisk.core.checks import check_at_least, check_random_state
+from skparisk.core.checks import check_at_least
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds
@@ -30,7 +30,6 @@ _MOST_POINTS_PER_AXIS = 1024
 _MOST_POINTS = 2**20
 # Of the positive coefficients' mass; a smaller part that is left is noise.
 _LEAST_SHARE = 2.0**-20
-_MOST_PROPOSALS = 2**16
 
 
 class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
@@ -212,30 +211,6 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         """Return the sum of `score_samples`; of private points it is a release."""
         return float(self.score_samples(X).sum())
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """Draw from the released density, exactly, within the bounds.
-
-        By rejection: the polynomial without its negative coefficients is a mixture of
-        products of beta densities, and nowhere below the density.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Rows of the result, >= 1.
-
-        random_state : int, RandomState, Generator or None, default=None
-            Seeds the samples.
-        """
-        check_is_fitted(self, "certificate_")
-        n_samples = check_at_least(n_samples, "n_samples", 1)
-        rng = check_random_state(random_state, "random_state")
-        low, high = self.bounds_.T
-        if self.mass_:
-            points = _sample_positive_part(self.polynomial_, n_samples, rng)
-        else:
-            points = rng.uniform(size=(n_samples, len(low)))
-        return (low + points * (high - low)).clip(low, high)
-
 
 def _check_box(bounds: Any) -> tuple[tuple[float, float], ...]:
     """Return one pair for all features, or one for each."""
@@ -253,7 +228,8 @@ def _positive_mass(polynomial: BernsteinPolynomial) -> float:
     for _ in range(polynomial.n_dims):
         positive = np.tensordot(positive, weights / 2, axes=(0, 0))
     mass = float(positive)
-    return mass if mass > _LEAST_SHARE * _majorant(polynomial).integral() else 0.0
+    at_most = polynomial.coefficients.clip(min=0).mean()  # nowhere below it
+    return mass if mass > _LEAST_SHARE * at_most else 0.0
 
 
 @cache
@@ -261,31 +237,3 @@ def _quadrature(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """Return points and weights on [-1, 1]; to find them takes long."""
     points, weights = roots_legendre(n_points)
     return points, weights
-
-
-def _majorant(polynomial: BernsteinPolynomial) -> BernsteinPolynomial:
-    """Return what is nowhere below: without the negative coefficients."""
-    return BernsteinPolynomial(polynomial.coefficients.clip(min=0))
-
-
-def _sample_positive_part(
-    polynomial: BernsteinPolynomial,
-    n_samples: int,
-    rng: np.random.RandomState | np.random.Generator,
-) -> NDArray[np.float64]:
-    """Draw from the positive part of a polynomial, by rejection from its majorant."""
-    majorant = _majorant(polynomial)
-    shape = majorant.values.shape
-    shares = majorant.values.ravel() / majorant.values.sum()
-    accepted: list[NDArray[np.float64]] = []
-    missing, proposed = n_samples, n_samples
-    while missing:
-        size = min(proposed, _MOST_PROPOSALS)
-        nodes = np.unravel_index(rng.choice(len(shares), size=size, p=shares), shape)
-        counts = np.stack(nodes, axis=1)
-        points = rng.beta(counts + 1, polynomial.lattice_size - counts + 1)
-        kept = rng.uniform(size=size) * majorant(points) < polynomial(points)
-        accepted.append(points[kept][:missing])
-        missing -= len(accepted[-1])
-        proposed = 2 * proposed  # whatever the share of those that are kept
-    return np.concatenate(accepted)

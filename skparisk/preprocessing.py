@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._callers import leaks_around
 from skparisk._fitted import whole_fit
-from skparisk._words import LEAKS
-from skparisk.core.checks import (
-    PrivacyLeakWarning,
-    check_choice,
-    check_epsilon,
-    check_random_state,
-    warn_caller,
-    warn_if_seeded,
-)
-from skparisk.core.claim import Assumption, Leak, mint
+from skparisk.core.checks import check_epsilon, check_random_state, warn_if_seeded
+from skparisk.core.claim import mint
 from skparisk.core.exact import noise_source, sample_uniform_integers
 from skparisk.core.release import as_seeded, hide_values
 from skparisk.core.sealed import key_of
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
-from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["RandomizedResponseTransformer"]
 
-# What categories were taken from, by which to notice that it is transformed as well: in
-# this process alone, and by hashes with its secret key.
-_fitted_to: WeakKeyDictionary[RandomizedResponseTransformer, RecordSketch] = (
-    WeakKeyDictionary()
-)
 # More than what rounding may take from a sum of privacy levels.
 _SUM_SLACK = 2.0**-50
 
@@ -58,14 +42,9 @@ class RandomizedResponseTransformer(
         Privacy level of a whole record, in (0, inf]. Unitless. Split evenly over the
         columns with more than one category. Infinite: values are kept.
 
-    categories : "auto" or list of array-like, default="auto"
-        Possible values of each column, which are public.
-
-        * "auto": those of the records that `fit` is given, a public sample.
-        * A list of arrays of distinct values without NaN, one for each column. Then
-          `fit` uses no value of its records.
-
-        Values are compared with ``==``; else a text that is a number is that number.
+    categories : list of array-like
+        Possible values of each column, which are public: distinct, without NaN. Values
+        are compared with ``==``; else a text that is a number is that number.
 
     noise_random_state : int, RandomState, Generator or None, default=None
         Seeds the noise, for tests: :ref:`private-parameters`.
@@ -73,7 +52,7 @@ class RandomizedResponseTransformer(
     Attributes
     ----------
     categories_ : list of ndarray
-        Possible values of each column, sorted for "auto".
+        Possible values of each column.
 
     mechanisms_ : list of RandomizedResponse
         What randomizes each column.
@@ -111,7 +90,7 @@ class RandomizedResponseTransformer(
         self,
         epsilon: float = 1.0,
         *,
-        categories: Any = "auto",
+        categories: Any,
         noise_random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -125,8 +104,7 @@ class RandomizedResponseTransformer(
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Public records, whose values are the categories; with given categories only
-            their columns count.
+            Records, of which only the columns count.
 
         y : ignored
             For the interface of scikit-learn.
@@ -135,26 +113,11 @@ class RandomizedResponseTransformer(
         ------
         ValueError
             If a parameter is out of range, or a value is NaN or infinite.
-
-        TypeError
-            If a column mixes strings and numbers, and categories are not given.
         """
         epsilon = check_epsilon(self.epsilon)
         noise_source(self.noise_random_state)
         columns = self._columns(X, reset=True)
-        if isinstance(self.categories, str):
-            check_choice(self.categories, "categories", ("auto",))
-            try:
-                categories = [*map(np.unique, columns)]
-            except TypeError as error:
-                raise TypeError(
-                    "X has a column whose categories cannot be sorted: with "
-                    "categories='auto' the argument must be uniformly strings or "
-                    "numbers."
-                ) from error
-            _fitted_to[self] = _sketch(_encode(columns, categories))
-        else:
-            categories = _check_categories(self.categories, len(columns))
+        categories = _check_categories(self.categories, len(columns))
         share = epsilon / max(1, sum(len(values) > 1 for values in categories))
         if math.isfinite(share):  # rounded down: the sum must not be above the level
             share = math.nextafter(share, 0)
@@ -188,29 +151,20 @@ class RandomizedResponseTransformer(
         Warns
         -----
         PrivacyLeakWarning
-            If the categories are from some of these records, in this process, the noise
-            is seeded, or earlier steps of a Pipeline are fitted to the same records.
+            If the noise is seeded, or earlier steps of a Pipeline are fitted to these
+            records.
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
-        leaks, known = leaks_around(), _fitted_to.get(self)
-        if known is not None and _sketch(indices).overlaps(known):
-            leaks += (Leak.PRIVATE_CATEGORIES,)
-            warn_caller(
-                f"{LEAKS[Leak.PRIVATE_CATEGORIES]} Fit on a public sample, or give the "
-                "categories.",
-                PrivacyLeakWarning,
-            )
+        leaks = leaks_around()
         warn_if_seeded(self.noise_random_state)
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        assumed = [Assumption.PUBLIC_CATEGORIES] * isinstance(self.categories, str)
         whole_record = mint(
             epsilon=self.epsilon_,
             relation="replace-one",
             leaks=frozenset(leaks),
-            assumptions=frozenset(assumed),
         )
         spend(as_seeded(whole_record, self.noise_random_state), note=str(self))
         kinds = {values.dtype.kind for values in self.categories_}
@@ -242,28 +196,14 @@ class RandomizedResponseTransformer(
         proportions : list of ndarray of shape (n_categories,)
             For each column, in the order of `categories_`. Unbiased; they sum to 1, and
             may be below 0 or above 1. A value that was no category counts as an equal
-            part of each.
+            part of each. For their variances see :meth:`RandomizedResponse.variance
+            <skparisk.mechanisms.RandomizedResponse.variance>`.
 
         Raises
         ------
         ValueError
             If a value is no category.
         """
-        return self._estimate(RandomizedResponse.estimate_proportions, X)
-
-    def estimate_variances(self, X: Any) -> list[NDArray[np.float64]]:
-        """Estimate the variances of `estimate_proportions`, from at least two rows.
-
-        Unbiased over the noise and the draw of records, if these are independent draws
-        from a population: see :meth:`RandomizedResponse.variance
-        <skparisk.mechanisms.RandomizedResponse.variance>`. Parameters, shapes and
-        errors are those of `estimate_proportions`.
-        """
-        return self._estimate(RandomizedResponse.estimate_variances, X)
-
-    def _estimate(
-        self, estimate: Callable[[Any, Any], NDArray[np.float64]], X: Any
-    ) -> list[NDArray[np.float64]]:
         check_is_fitted(self, "categories_")
         indices = _encode(self._columns(X, reset=False), self.categories_)
         if (indices < 0).any():
@@ -271,7 +211,10 @@ class RandomizedResponseTransformer(
                 "X must be an output of transform: it has values that are not "
                 "categories."
             )
-        return [*map(estimate, self.mechanisms_, indices.T)]
+        return [
+            mechanism.estimate_proportions(responses)
+            for mechanism, responses in zip(self.mechanisms_, indices.T, strict=True)
+        ]
 
     def _columns(self, X: Any, *, reset: bool) -> list[NDArray[Any]]:
         """Return finite columns, each of its own type where `X` has such columns."""
@@ -300,7 +243,7 @@ def _check_categories(categories: Any, n_features: int) -> list[NDArray[Any]]:
     """Return the categories of each column as distinct values."""
     if not isinstance(categories, list | tuple | np.ndarray):
         raise ValueError(
-            "categories must be 'auto' or a list of arrays, one for each column, got "
+            "categories must be a list of arrays, one for each column, got "
             f"{categories!r}."
         )
     if len(categories) != n_features:
@@ -339,8 +282,3 @@ def _encode(
             place = exact.get(value)
             indices[i, j] = alike.get(key_of(value), -1) if place is None else place
     return indices
-
-
-def _sketch(indices: NDArray[np.intp]) -> RecordSketch:
-    """Return hashes that values of any type have, given their categories."""
-    return RecordSketch.of(indices.astype(np.float64), keyed=True)

@@ -10,13 +10,9 @@ from sklearn.base import (
 
 from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.ledger import spend
-from skparisk.model_selection import (
-    ExponentialSelection,
-    PrivateGridSearchCV,
-    ReferenceSelection,
-)
+from skparisk.model_selection import ExponentialSelection, PrivateGridSearchCV
 
-SELECTIONS = {"reference": ReferenceSelection, "exponential": ExponentialSelection}
+SELECTIONS = ("reference", "exponential")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
 Y = X @ [1.0, -2.0] + 0.1 * RNG.normal(size=300)
@@ -61,11 +57,12 @@ class Label(ClassifierMixin, Constant):
 
 def private_search(estimator, grid, selection, **parameters):
     """Return a search whose selection has those of the parameters that are its own."""
-    bounds = {} if selection == "reference" else {"y_bounds": BOUNDS}
-    given = {"random_state": 0} | bounds | parameters
-    own = SELECTIONS[selection]().get_params().keys() & given.keys()
-    chosen = SELECTIONS[selection](**{name: given.pop(name) for name in own})
-    return PrivateGridSearchCV(estimator, grid, selection=chosen, **given)
+    given = {"random_state": 0} | parameters
+    if selection == "exponential":
+        given = {"y_bounds": BOUNDS} | given
+        own = ExponentialSelection().get_params().keys() & given.keys()
+        selection = ExponentialSelection(**{name: given.pop(name) for name in own})
+    return PrivateGridSearchCV(estimator, grid, selection=selection, **given)
 
 
 def known(**parameters):

@@ -28,7 +28,7 @@ from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection._levels import declared_certificate
+from skparisk.model_selection._fits import declared_certificate
 from skparisk.queries import MeanQuery
 from skparisk.sensitivity import calibrate
 

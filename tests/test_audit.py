@@ -349,18 +349,6 @@ def test_verdicts(lower, upper, verdict, risk):
     assert "resampled from a table of 400 rows" in whole._repr_html_()
 
 
-def test_how_far_the_release_is_from_the_blocks_is_said():
-    """It may be of another size, of the same, or not known."""
-    assert "the same at larger databases is evidence" in str(audit("ridge"))
-    own = SensitivitySampler(n_pairs=39, n_records=21)
-    found = audit("ridge", n_blocks=5)
-    assert found.release_records is None
-    ridge = PrivateRidge(sensitivity=own, random_state=0)
-    same = audit_reference(ridge, X, Y, epsilon=1.0, n_blocks=5, **PUBLIC)
-    assert same.release_records == same.n_records == 21
-    assert "is about databases of 21 records, too" in str(same)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -591,22 +579,6 @@ def test_a_verdict_about_a_larger_risk():
     assert ridge.risk_ <= 0.05
 
 
-def test_required_blocks_are_the_default():
-    """Or more, where blocks would be larger than the databases of the release."""
-    wide = np.random.default_rng(0).normal(size=(7000, 2))
-    sampler = SensitivitySampler(
-        MeanQuery(),
-        gamma=0.2,
-        n_pairs=39,
-        reference=lambda n, rng: rng.normal(size=(n, 2)),
-    )
-    found = audit_reference(sampler, wide, epsilon=1.0)
-    assert (found.n_blocks, found.n_records) == (53, 7000 // 53 - 1)
-    found = audit_reference(sampler.set_params(n_records=50), wide, epsilon=1.0)
-    assert (found.n_blocks, found.n_records) == (7000 // 51, 50)
-    assert found.n_records == found.release_records
-
-
 # What is refused
 
 
@@ -777,3 +749,15 @@ def test_pairs_from_private_data_cannot_be_audited():
         ridge.fit(X, Y)
     with pytest.raises(IncompatibleError, match="pairs came from private data"):
         audit_reference(ridge, X, Y, epsilon=1.0, n_blocks=N_BLOCKS, **PUBLIC)
+
+
+def test_how_far_the_release_is_from_the_blocks_is_said():
+    """It may be of another size, of the same, or not known."""
+    assert "the same at larger databases is evidence" in str(audit("ridge"))
+    own = SensitivitySampler(n_pairs=39, n_records=21)
+    found = audit("ridge", n_blocks=5)
+    assert found.release_records is None
+    ridge = PrivateRidge(sensitivity=own, random_state=0)
+    same = audit_reference(ridge, X, Y, epsilon=1.0, n_blocks=5, **PUBLIC)
+    assert same.release_records == same.n_records == 21
+    assert "is about databases of 21 records, too" in str(same)

@@ -21,20 +21,12 @@ from skparisk import (
     PrivacyLedger,
     PrivateRidge,
     Report,
-    SchemaReference,
     __version__,
 )
 from skparisk.__main__ import main
 from skparisk._filed import filed
 from skparisk.core.claim import Leak, as_certificate
 from skparisk.exceptions import UnrecordedReleaseError
-
-DICTIONARY = """name,kind,low,high,values,missing
-age,whole,18,90,,
-hours,number,0,80.5,,
-job,words,,,nurse|clerk,
-wage,number,,,,
-"""
 
 
 @pytest.fixture(scope="module")
@@ -144,78 +136,6 @@ def test_a_secret_sample_takes_what_columns_hold_from_a_schema(folder, capsys):
     assert model.predict(records).shape == (N,)
 
 
-@pytest.mark.slow
-def test_a_dictionary_becomes_a_schema_that_can_be_fitted_with(folder, capsys):
-    (folder / "dictionary.csv").write_text(DICTIONARY)
-    argv = ["schema", "dictionary.csv", "--target", "wage", "--output", "s.toml"]
-    assert main(argv) == 0
-    text = (folder / "s.toml").read_text()
-    assert "range = [TODO, TODO]" in text
-    assert "Invalid value" in refused(
-        fit_argv("no", reference=("--schema", "s.toml")), capsys
-    )
-    (folder / "s.toml").write_text(text.replace("[TODO, TODO]", "[0, 2000]"))
-    assert repr(SchemaReference.from_toml("s.toml")) == (
-        "SchemaReference(3 columns, 1 target)"
-    )
-    assert main(fit_argv("schema", reference=("--schema", "s.toml"))) == 0
-    described = load_model("schema.skops").certificate_.evidence.reference
-    assert "declared" in described
-
-
-def test_a_table_gives_names_alone(capsys):
-    argv = ["schema", "private.csv", "--names-only", "--target", "wage"]
-    assert main(argv) == 0
-    printed = capsys.readouterr().out
-    assert printed.count("TODO =") == 4
-    assert "nurse" not in printed
-    assert '[columns."job"]' in printed
-
-
-@pytest.mark.parametrize("record", [b"40,M\xfcller,2", b'"' + b"x" * 200_000])
-def test_names_do_not_depend_on_the_records_below(record, folder, capsys):
-    """Whatever bytes these are, and however long; numbers of rows are no column."""
-    (folder / "odd.csv").write_bytes(b",age,wage\n" + record + b"\n")
-    assert main(["schema", "odd.csv", "--names-only", "--target", "wage"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.count("[columns.") == printed.count("TODO =") == 2
-
-
-@pytest.mark.parametrize("head", [b'wage,"job', b"wage,M\xfcller"])
-def test_a_name_does_not_go_on_in_the_records(head, folder, capsys):
-    (folder / "odd.csv").write_bytes(head + b'\n1,Maria Huber"\n')
-    argv = ["schema", "odd.csv", "--names-only", "--target", "wage"]
-    assert "must be in its first line, in UTF-8, and" in refused(argv, capsys)
-    assert "Huber" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a,b\n", "must have the columns name, kind"),
-        ("name,kind\nx,words\n", "--target must be a name in 'bad.csv', got 'wage'"),
-        ("name,kind\nwage,price\n", "kind of 'wage' must be one of"),
-        ("name,kind,low\nwage,whole,few\n", "low of 'wage' must be a finite number"),
-        ("name,kind,low\nwage,whole,nan\n", "low of 'wage' must be a finite number"),
-        ("name,kind\nwage,words\nwage,whole\n", "have another name for each column"),
-        ("name,kind\n,words\nwage,whole\n", "each line of 'bad.csv' must have a name"),
-        ("name,kind\nwage,words,Stra\udcdfe\n", "'bad.csv' must be in UTF-8"),
-    ],
-)
-def test_bad_dictionaries_are_refused(text, message, folder, capsys):
-    (folder / "bad.csv").write_text(text, "utf-8", errors="surrogateescape")
-    assert message in refused(["schema", "bad.csv", "--target", "wage"], capsys)
-
-
-def test_words_without_values_are_left_to_do(folder, capsys):
-    """Lines without anything are left out, and blanks around words do not count."""
-    (folder / "words.csv").write_text("name,kind\n wage , words\n\n,\n")
-    assert main(["schema", "words.csv", "--target", "wage"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.endswith('\n[columns."wage"]\ncategories = [TODO]\n')
-    assert printed.count("[columns.") == 1
-
-
 def test_verify_passes_what_was_written(capsys):
     argv = ["verify", "r.json", "model.skops", "--ledger", "budget.ledger"]
     assert main(argv) == 0
@@ -311,8 +231,7 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
     assert main(argv) == 0
     assert "epsilon 1, delta 1e-06" in capsys.readouterr().out
     assert main(["ledger", "export", "new.ledger", "new.jsonl"]) == 0
-    exported = PrivacyLedger.from_jsonl("new.jsonl")
-    assert exported.head == shown["rows"]["head"]
+    assert shown["rows"]["head"] in (folder / "new.jsonl").read_text()
     assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
 
 
@@ -333,34 +252,22 @@ BAD = {
     "--report x.html --report ./x.html": "give each --report another file",
     "--output bad.json": "--output must end in .skops",
     f"--report {'x' * 300}.html": "File name too long",
-    "--compensation 5": "give --compensation and --n-people together",
-    "--n-people 2": "give --compensation and --n-people together",
-    "--compensation -1 --n-people 2": "compensation must be a finite number above 0",
-    f"--compensation 1 --n-people {'9' * 400}": "n_people must be at most 2**53",
-    "--compensation 1e300 --n-people 1000000000": "what is to be paid in all, must be",
     "--test private.csv --score mean_squared_error --score-epsilon 1 "
     "--target-bounds 0 1e200": "between 1e-75 and 1e+75 apart",
     "--drop wage": "--drop must not be the target, 'wage'",
     "--drop weight": "'public.csv' has no column 'weight' to --drop",
     "--policy strict.toml": "'strict.toml' would be broken: FAIL epsilon: 2",
-    "--policy attacked.toml": "would be broken: FAIL attack_audited",
     "--policy risky.toml": "would be broken: FAIL gamma: 0.2 (required: at most 0.01)",
     "--policy related.toml": "would be broken: FAIL relation: replace-one",
     "--policy policy.toml --secret-sample 0.5": "FAIL public_reference: a sample of",
     "--policy audited.toml --secret-sample 0.5": "FAIL reference_audited: not audited",
     "--policy policy.toml --epsilon inf": "FAIL guarantee: epsilon is infinite",
-    "--policy public.csv": "'public.csv' must be a file of TOML in which nothing",
-    "--attack-is-public": "give --attack, the records",
-    "--attack-releases 40": "give --attack, the records",
-    "--attack other.csv --epsilon inf": "--attack must not be given",
-    "--attack other.csv --secret-sample 0.5": "--attack must not be given",
-    "--attack public.csv --attack-releases 40": "others than those of --reference",
-    "--attack nowhere.csv": "No such file",
+    "--policy public.csv": "'public.csv' must be a file of TOML",
     f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --score-epsilon 1e-15": (
         "epsilon must be at least"
     ),
     "--target high": "that begins with a line of the names of its columns",
-    "--report r.pdf": "must end in .acro.json, .html, .json, .md, got 'r.pdf'",
+    "--report r.pdf": "must end in .html, .json, .md, got 'r.pdf'",
     "--report r.html": "'r.html' must be a new file in a folder that exists",
     "--output no/x.skops": "must be a new file in a folder that exists",
     "--reference binary.csv": "'binary.csv' must be a CSV that begins with",
@@ -392,7 +299,6 @@ def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
     if not (folder / "small.ledger").exists():
         PrivacyLedger(0.5, path="small.ledger")
         PrivacyLedger(2.25, path="two.ledger")
-    (folder / "attacked.toml").write_text("attack_audited = true\n")
     (folder / "audited.toml").write_text("reference_audited = true\n")
     (folder / "risky.toml").write_text("gamma = 0.01\n")
     (folder / "related.toml").write_text('relation = "add-remove"\n')
@@ -507,33 +413,6 @@ def test_json_is_strict(argv, folder, capsys):
         Report(ledger).save(folder / "endless.json")
     assert main([*argv, "--json"]) in (0, 1)
     json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-
-
-@pytest.mark.slow
-def test_costs_and_attacks_are_in_the_report(folder, capsys):
-    table(7).drop(columns="high").to_csv("other.csv", index=False)
-    (folder / "attacked.toml").write_text("attack_audited = true\n")
-    argv = fit_argv("attacked", "--policy", "attacked.toml", "--report", "a.json")
-    argv += ["--attack", "other.csv", "--attack-releases", "40"]
-    argv += ["--compensation", "5500", "--n-people", "240"]
-    assert main(argv) == 0
-    told = capsys.readouterr()
-    assert "releases" in told.err
-    report = Report.load("a.json")
-    assert report.document["attack_audit"]["verdict"] == "no evidence found"
-    assert report.document["checks"][-1]["passed"]
-    assert report.document["cost"]["declared"]["n_people"] == 240
-    assert "inside the environment only" in report.to_html()
-    assert main(["check", "a.json", "--policy", "attacked.toml"]) == 0
-    assert main(["check", "r.json", "--policy", "attacked.toml"]) == 1
-    assert "FAIL  attack_audited: not attacked" in capsys.readouterr().out
-    argv = ["report", "attacked.skops", "--output", "cost.json"]
-    assert main([*argv, "--compensation", "10", "--n-people", "9"]) == 0
-    assert Report.load("cost.json").document["cost"]["declared"]["compensation"] == 10
-    argv = ["report", "a.json", "--output", "x.html", "--compensation", "1"]
-    assert "nothing can be added; got compensation" in refused(
-        [*argv, "--n-people", "1"], capsys
-    )
 
 
 @pytest.mark.parametrize(

@@ -236,10 +236,3 @@ def test_a_schema_is_about_the_target_that_is_asked_for(text, more, message, cap
     Path("about.toml").write_text(text)
     argv = fit_argv("bad", *more, reference=("--schema", "about.toml"))
     assert message in refused(argv, capsys)
-
-
-def test_a_dictionary_that_is_a_table_without_a_head_is_not_shown(folder, capsys):
-    (folder / "record.csv").write_text("35,Maria Huber,1\n")
-    for more in ((), ("--names-only",)):
-        argv = ["schema", "record.csv", "--target", "wage", *more]
-        assert "Huber" not in refused(argv, capsys)

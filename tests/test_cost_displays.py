@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from costs import POINTS, STAFF, THEOREM_4, refuses
 
-from skparisk.cost import CompensationModel, Frontier
+from skparisk.cost import Frontier
 from skparisk.displays import CostDisplay
 
 
@@ -56,11 +56,6 @@ def test_figure_4_of_the_paper_says_that_it_is_no_guarantee():
     assert drawn(several) != drawn(display)
 
 
-def test_small_budgets_are_written_with_digits():
-    display = CostDisplay.from_model(CompensationModel(1.0), 0.5)
-    assert texts(display) == ["0.0791 at ε = 0.156"]
-
-
 def test_frontier_is_drawn_risk_by_risk():
     display = CostDisplay.from_frontier(POINTS)
     assert legend(display) == ["risk γ = 0.1", "risk γ = 0.2"]
@@ -93,13 +88,6 @@ def test_errors_are_logarithmic_if_they_span_more_than_a_decade():
         levels = CostDisplay(display.curves).plot()
         assert levels.ax_.get_xscale() == "linear"
     assert display.ax_.xaxis.get_minor_formatter()(5) == ""
-
-
-def test_caveat_is_in_the_legend():
-    curves = CostDisplay.from_model(STAFF, 0.5).curves
-    display = CostDisplay(curves, caveat="not so").plot()
-    assert legend(display) == ["noise ε₀ = 0.5 (not so)"]
-    assert CostDisplay([]).plot().ax_.get_legend() is None
 
 
 def test_an_axis_that_is_none_is_refused():

@@ -14,13 +14,10 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from skparisk.audit import ClaimAudit, PairAttack
 from skparisk.core.claim import Leak
 from skparisk.core.pairs import Withheld
 from skparisk.cost import CompensationModel
 from skparisk.displays import (
-    AttackDisplay,
-    AuditDisplay,
     CostDisplay,
     RiskCurveDisplay,
     SensitivityDisplay,
@@ -173,6 +170,9 @@ def test_caveats_are_in_the_legend(sampler):
         "name (δ = 0.1, not a guarantee)": certificate(
             leaks=[Leak.SEEDED_NOISE], delta=0.1
         ),
+        "name (not counting what was released without noise)": certificate(
+            leaks=[Leak.FITTED_PARTS]
+        ),
         "name (over resamples of the private data)": certificate(
             leaks=[Leak.PRIVATE_REFERENCE], curve=None
         ),
@@ -218,27 +218,16 @@ def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
         ]
 
 
-def test_what_is_not_known_is_not_drawn():
-    display = SensitivityDisplay(TIED).plot()
-    assert display.gamma_line_ is display.sensitivity_line_ is None
-    assert len(display.ax_.lines) == 1
-    assert display.ax_.get_legend() is None
-
-
 def every_display(sampler):
     """Return displays of each kind, and what `plot` is asked for."""
-    attack = AttackDisplay(certificate(), estimator_name="it")
-    found = PairAttack(1.3, 1.0, 0.0, 0.7, 0.75, "exact repeats")
-    audit = ClaimAudit("release", certificate(), 0.95, 1000, (found,))
+    risk = RiskCurveDisplay(certificate(), estimator_name="it")
     budgets = CostDisplay.from_model(CompensationModel(5500.0), 0.5)
     return [
-        (RiskCurveDisplay.from_estimator(sampler), {"name": "other"}),
-        (SensitivityDisplay.from_estimator(sampler), {"name": "other"}),
+        (RiskCurveDisplay.from_estimator(sampler), {"label": "other"}),
+        (SensitivityDisplay.from_estimator(sampler), {}),
         (RiskCurveDisplay(certificate(leaks=[Leak.SEEDED_NOISE])), {}),
         (SensitivityDisplay(TIED), {}),
-        (attack, {"kind": "success"}),
-        (pickle.loads(pickle.dumps(attack)), {"kind": "trade-off", "lw": 3}),
-        (AuditDisplay(audit), {}),
+        (pickle.loads(pickle.dumps(risk)), {"lw": 3}),
         (budgets, {"linewidth": 3}),
         (CostDisplay(budgets.curves, against="error", caveat="not so"), {}),
         (CostDisplay([]), {}),
@@ -269,15 +258,6 @@ def test_drawing_twice_draws_the_same_and_leaves_the_data(sampler):
         plt.close("all")
 
 
-def test_data_are_copied():
-    for given in (np.array([0.1, 0.2]), [0.1, 0.2]):
-        sampled = SensitivityDisplay(given)
-        given[0] = 7.0
-        assert sampled.sensitivities.tolist() == [0.1, 0.2]
-        with pytest.raises(ValueError, match="read-only"):
-            sampled.sensitivities[0] = 1.0
-
-
 def test_draws_into_given_axes(sampler):
     for display, words in every_display(sampler):
         figure = Figure()
@@ -289,7 +269,6 @@ def test_draws_into_given_axes(sampler):
     for draw, given in (
         (RiskCurveDisplay.from_estimator, sampler),
         (SensitivityDisplay.from_estimator, sampler),
-        (AttackDisplay.from_estimator, sampler),
         (RiskCurveDisplay.from_certificate, sampler.certificate_),
         (CostDisplay.from_model, CompensationModel(1.0)),
     ):
@@ -304,7 +283,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
         RiskCurveDisplay.from_certificate(sampler.certificate_, name="own", **words),
         SensitivityDisplay.from_estimator(sampler, name="own", **words),
         SensitivityDisplay(TIED, estimator_name="own").plot(**words),
-        SensitivityDisplay(TIED, estimator_name="a").plot(name="own", **words),
         SensitivityDisplay(TIED, estimator_name="a").plot(label="own", **words),
     ):
         assert display.line_.get_color() == "red"
@@ -312,37 +290,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
         assert legend(display)[0] == "own"
         with pytest.raises(TypeError, match="drawstyle"):
             display.plot(drawstyle="default")
-
-
-def test_levels_are_logarithmic_if_they_span_more_than_a_decade():
-    for top, scale in ((10.0, "linear"), (11.0, "log")):
-        risks = curve((0.0, 0.9), (1.0, 0.5), (top / 1.25, 0.1)).plot()
-        sampled = SensitivityDisplay([0.0, 1.0, top]).plot()
-        marked = SensitivityDisplay([1.0], sensitivity=top).plot()
-        for display in (risks, sampled, marked):
-            assert display.ax_.get_xscale() == scale
-            assert display.ax_.get_yscale() == "log"
-
-
-def test_risks_are_logarithmic_unless_one_is_zero_or_all_are_one(known_ridge):
-    for name, certified in CERTIFICATES.items():
-        scale = "linear" if name in ("without noise", "without risk") else "log"
-        ax = RiskCurveDisplay.from_certificate(certified).ax_
-        assert ax.get_yscale() == scale
-        low, high = ax.get_ylim()
-        assert low < min(certified.risk, 1) < 1 < high
-    ax = RiskCurveDisplay.from_estimator(known_ridge).ax_
-    assert ax.get_yscale() == "linear"
-
-
-def test_nearly_equal_pairs_do_not_stretch_the_axis():
-    values = np.append(np.linspace(1, 20, 999), 1e-9)
-    display = SensitivityDisplay(values).plot()
-    assert 0.5 < display.ax_.get_xlim()[0] < 1.5
-    assert [label.get_text() for label in display.ax_.get_xticklabels()].count("1") == 1
-    assert display.ax_.xaxis.get_minor_formatter()(5) == "5"
-    display = SensitivityDisplay(values, sensitivity=1e6).plot()
-    assert display.ax_.xaxis.get_minor_formatter()(5) == ""
 
 
 def test_curves_share_axes_and_all_stay_in_sight(known_ridge):
@@ -355,7 +302,7 @@ def test_curves_share_axes_and_all_stay_in_sight(known_ridge):
         figure = Figure()
         ax = figure.subplots()
         for display in order:
-            display.plot(ax, name="one")
+            display.plot(ax, label="one")
         figure.canvas.draw()
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
         low, high = ax.get_xlim()
@@ -414,6 +361,11 @@ def test_known_sensitivity_has_no_pairs_to_draw(known_ridge):
     for model in (known_ridge, declared, known):
         with pytest.raises(IncompatibleError, match=expected):
             SensitivityDisplay.from_estimator(model)
+
+
+def test_what_is_no_certificate_is_refused():
+    with pytest.raises(ValueError, match="certificate must be a Certificate"):
+        RiskCurveDisplay(0.1)
 
 
 SENSITIVITY_ERRORS = {

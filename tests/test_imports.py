@@ -92,7 +92,7 @@ def test_parts_import_each_other_in_one_direction():
     [
         "from skparisk.ledger import spend",
         "if TYPE_CHECKING:\n    from skparisk.ledger import spend",
-        "def late():\n    import skparisk.ledger._budget",
+        "def late():\n    import skparisk.ledger._book",
     ],
 )
 def test_a_circle_is_found(line):

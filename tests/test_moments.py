@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -22,7 +21,6 @@ from skparisk import (
     SchemaReference,
     SecretSample,
     SensitivitySampler,
-    audit_reference,
 )
 from skparisk.exceptions import (
     CalibrationError,
@@ -30,8 +28,7 @@ from skparisk.exceptions import (
     PrivacyLeakWarning,
     ReferenceWarning,
 )
-from skparisk.moments import _sums
-from skparisk.moments._sums import ReleasedSums
+from skparisk.moments import ReleasedSums, positive_part
 from skparisk.queries import MeanQuery, MomentsQuery
 from skparisk.reference import TableReference
 
@@ -114,43 +111,6 @@ def test_several_targets_and_none():
     np.testing.assert_allclose(known.mean(), X.mean(axis=0), rtol=1e-3)
 
 
-def test_discriminants_are_those_of_scikit_learn():
-    """Of three classes, of two by one column, and of some features."""
-    X, _ = people(400)
-    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] + X[:, 2] > 4)
-    wide = {**WIDE, "y_bounds": (0, 1), "epsilon": np.inf}
-    three = PrivateMoments(**wide).fit(X, labels[:, None] == np.arange(3))
-    two = PrivateMoments(**wide).fit(X, (labels == 2).astype(float))
-    for moments, told, names in (
-        (three, labels, ["a", "b", "c"]),
-        (two, (labels == 2).astype(int), [False, True]),
-    ):
-        for features in (None, [2, 0]):
-            some = X if features is None else X[:, features]
-            named = np.array(names)[told]
-            model = moments.lda(names, features=features)
-            known = LinearDiscriminantAnalysis("lsqr").fit(some, named)
-            assert list(model.classes_) == list(known.classes_)
-            found, expected = model.predict_proba(some), known.predict_proba(some)
-            np.testing.assert_allclose(found, expected, atol=0.01)
-            found, expected = (
-                each.decision_function(some).reshape(400, -1) for each in (model, known)
-            )
-            if len(names) > 2:  # scikit-learn adds the same to all scores of a record
-                found, expected = found - found[:, :1], expected - expected[:, :1]
-            np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.05)
-            assert (model.predict(some) == known.predict(some)).mean() > 0.99
-            assert model.score(some, named) > 0.6
-            np.testing.assert_allclose(model.priors_, known.priors_, rtol=1e-3)
-            np.testing.assert_allclose(model.means_, known.means_, atol=0.01)
-    assert list(three.lda().classes_) == [0, 1, 2]
-    for wrong in (["a", "b"], ["a", "b", "b"]):
-        with pytest.raises(ValueError, match="classes must be 3 different labels"):
-            three.lda(wrong)
-    noisy = PrivateMoments(**{**wide, "epsilon": 1.0}).fit(X[:30], labels[:30] == 2)
-    assert np.isfinite(noisy.lda().predict_proba(X)).all()
-
-
 def test_means_covariances_and_components(exact):
     """As numpy and scikit-learn find them."""
     X, y = people(300)
@@ -180,33 +140,6 @@ def test_means_covariances_and_components(exact):
     assert list(exact.pca(2).get_feature_names_out()) == ["momentspca0", "momentspca1"]
     with pytest.raises(ValueError, match="at most the 3 features, got 4"):
         exact.pca(4)
-
-
-def test_columns_that_do_not_vary():
-    """Their correlations are 0, and no component has a share of nothing."""
-    X = np.ones((30, 2))
-    moments = PrivateMoments(sensitivity="bound", bounds=(-1, 1), epsilon=np.inf).fit(X)
-    np.testing.assert_array_equal(moments.correlation(), np.eye(2))
-    np.testing.assert_array_equal(moments.pca(1).explained_variance_ratio_, [0.0])
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, np.inf])
-def test_a_constant_column_has_no_correlation(epsilon):
-    """A ratio of noise, or of rounding errors, would be any number."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(400, 3)) * [1, 10, 1] + [0, 50, 3]
-    Z[:, 2] = 7.0
-    Z[:, 1] += 9 * Z[:, 0]
-    box = {"sensitivity": "bound", "bounds": [(-5, 5), (0, 100), (-10, 20)]}
-    largest = [
-        np.abs(PrivateMoments(epsilon=epsilon, **box).fit(Z).correlation()[2, :2]).max()
-        for _ in range(30)
-    ]
-    assert np.mean(np.array(largest) > 0) <= 1 / 30
-    if epsilon >= 10:  # others are there as before
-        found = PrivateMoments(epsilon=epsilon, **box).fit(Z).correlation()
-        assert found[0, 1] == pytest.approx(np.corrcoef(Z[:, :2].T)[0, 1], abs=0.2)
 
 
 def test_least_squares_without_noise(exact):
@@ -284,12 +217,12 @@ def test_the_noise_is_known():
     ]
     assert plain.noise_size(np.arange(3)) == pytest.approx(np.median(sizes), rel=0.15)
     assert plain.noise_size(np.array([1])) < plain.noise_size(np.arange(3))
-    assert _sums.positive_part(np.diag([-1.0, 2.0]))[0].tolist() == [0, 2]
+    assert positive_part(np.diag([-1.0, 2.0]))[0].tolist() == [0, 2]
 
 
 def test_derived_models_say_what_they_are(noisy):
     """They have the certificate and cannot be fitted or cloned; copies are the same."""
-    for model in (noisy.ridge(), noisy.ols(), noisy.pca(2), noisy.lda()):
+    for model in (noisy.ridge(), noisy.ols(), noisy.pca(2)):
         assert model.certificate_ is noisy.certificate_
         assert model.n_features_in_ == 3
         with pytest.raises(IncompatibleError, match="cannot be fitted"):
@@ -489,17 +422,6 @@ def test_a_fitted_sampler_again(noisy):
         moments.set_params(bounds=(-8, 12), y_bounds=(-60, 90)).fit(*people(30))
 
 
-def test_a_fitted_sampler_with_the_bounds_that_it_was_fitted_for():
-    X, y = people(400)
-    bounds = {"bounds": (-8, 12), "y_bounds": (-60, 90)}
-    first = PrivateMoments(sensitivity=SensitivitySampler(n_pairs=60), **bounds)
-    first.fit(
-        X, y, X_reference=people(100, seed=1)[0], y_reference=people(100, seed=1)[1]
-    )
-    again = PrivateMoments(sensitivity=first.sampler_, **bounds).fit(X, y)
-    np.testing.assert_array_equal(again.center_, first.center_)
-
-
 def test_other_references_need_bounds():
     """A secret half, and a law that is learned."""
     X, y = people(400)
@@ -514,21 +436,6 @@ def test_other_references_need_bounds():
     assert moments.n_records_ < 400
     with pytest.raises(ValueError, match="bounds be given"):
         PrivateMoments(sensitivity=half).fit(X, y)
-
-
-def test_an_audit_of_its_reference():
-    """At the size of its blocks, with the same units."""
-    moments = PrivateMoments(sensitivity=FEW, gamma=0.2, random_state=0)
-    moments.fit(*people(50), **PUBLIC)
-    audit = audit_reference(
-        moments,
-        *people(2000, seed=8),
-        epsilon=1.0,
-        n_blocks=60,
-        gamma=0.6,  # so that chance does not contradict what is true
-        **PUBLIC,
-    )
-    assert audit.verdict != "contradicted"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from laws import assert_law, rejects_law
 from scipy import stats
 
 from skparisk import PrivacyLedger, PrivateMoments
+from skparisk._matrix_noise import _COARSE_BITS, MatrixNoise
 from skparisk.core.exact import noise_source
 from skparisk.exceptions import BudgetExceededError
-from skparisk.moments._noise import _COARSE_BITS, MatrixNoise
 from skparisk.queries import MomentsQuery, moments_sensitivity_bound
 
 
@@ -142,7 +142,7 @@ def test_each_outcome_is_possible(monkeypatch):
         seen.append(values)
         return [7] * len(values)
 
-    monkeypatch.setattr("skparisk.moments._noise.mix_uniform", mix)
+    monkeypatch.setattr("skparisk._matrix_noise.mix_uniform", mix)
     released = noise.prepare(np.array([1e6, 2.0]))(noise_source(0))
     np.testing.assert_array_equal(released, 7 * 2.0 ** np.array(noise._exponents))
     values = np.array(seen[0], dtype=float) * 2.0 ** np.array(noise._exponents)

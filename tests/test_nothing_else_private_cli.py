@@ -13,7 +13,7 @@ from skparisk.__main__ import main
 
 # Times and addresses.
 OTHER = r'\d{4}-\d\d-\d\d[T ][\d:]+(Z|\+00:00)?|"__id__": \d+|\d{9,}\.npy'
-REPORTS = ["r.json", "r.html", "r.md", "r.acro.json"]
+REPORTS = ["r.json", "r.html", "r.md"]
 NUMBER, WORD = ["y", "--drop", "wood"], ["wood", "--drop", "y"]
 SCORED = {
     "ridge": [*NUMBER, "--target-bounds", "-9", "9", "--score", "mean_absolute_error"],

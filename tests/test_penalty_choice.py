@@ -25,7 +25,7 @@ from skparisk import (
     audit_reference,
 )
 from skparisk.linear_model._penalty_choice import Tried, _agree, _Fold, climb
-from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
+from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.queries import RidgeQuery
 from skparisk.reference import RecordPool, TableReference
 from skparisk.sensitivity._parallel import PairSpec
@@ -508,9 +508,7 @@ def test_searches_and_pipelines_pass_it_on():
     assert set(search.cv_results_["param_alpha"]) == {0.1, "auto", 10.0}
     piped = make_pipeline(FunctionTransformer(), clone(on_sampler))
     assert piped.fit(*OWN)[-1].penalty_choice_ is not None
-    private = PrivateGridSearchCV(
-        clone(RIDGE), grid, selection=ReferenceSelection(cv=2), random_state=0
-    )
+    private = PrivateGridSearchCV(clone(RIDGE), grid, cv=2, random_state=0)
     private.fit(*OWN, X_reference=table)
     assert private.best_params_["alpha"] in grid["alpha"]
 

@@ -618,7 +618,7 @@ def test_a_model_of_private_people_alone():
 def test_searches_are_about_single_rows():
     table = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
     search = PrivateGridSearchCV(PrivateRidge(), {"alpha": [1.0, 10.0]})
-    with pytest.raises(ValueError, match="X_reference must have no groups in a search"):
+    with pytest.raises(ValueError, match="X_reference must be records in a search"):
         search.fit(X, Y, X_reference=table)
     own = PrivateRidge(sensitivity=SensitivitySampler(reference=table, n_pairs=40))
     with pytest.raises(ValueError, match="groups must be given as well"):
@@ -667,7 +667,7 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     [
         (["--person", "nobody"], "has no column 'nobody' for --person"),
         (["--person", "wage"], "must be neither the target nor dropped"),
-        (["--person", "patient_id", "--attack", "mine.csv"], "people of one row each"),
+        (["--person", "patient_id", "--test", "mine.csv"], "people of one row each"),
     ],
 )
 def test_bad_persons_are_refused_in_one_line(more, message, capsys):

@@ -15,17 +15,11 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM, SEEDS
 from scipy import stats
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils.estimator_checks import check_estimator
 
 from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.preprocessing import RandomizedResponseTransformer
 
 seeds = pytest.mark.parametrize("seed", SEEDS)
-ignore_leaks = pytest.mark.filterwarnings(
-    "ignore::skparisk.exceptions.PrivacyLeakWarning"
-)
 
 CATEGORIES = [["yes", "no"], ["A", "B", "C"]]
 PUBLIC = [["yes", "C"], ["no", "A"], ["no", "B"]]
@@ -124,13 +118,6 @@ def test_the_uniform_law_keeps_the_level_to_all_others():
         assert ratios.max() < mechanism.epsilon
 
 
-def test_infinite_epsilon_keeps_the_values():
-    transformer = RandomizedResponseTransformer(math.inf, categories=CATEGORIES)
-    released = transformer.fit(PUBLIC).transform(PUBLIC)
-    assert released.tolist() == PUBLIC
-    assert transformer.epsilon_ == math.inf
-
-
 # Noise
 
 
@@ -183,29 +170,6 @@ def test_columns_have_noise_of_their_own_also_with_a_seed(seed):
 # What is public
 
 
-def test_found_categories_warn_where_their_records_are_released():
-    X = np.array(PUBLIC, dtype=object)
-    transformer = RandomizedResponseTransformer(1.0).fit(X)
-    with pytest.warns(PrivacyLeakWarning, match="very records") as caught:
-        transformer.transform(X)
-    assert caught[0].filename == __file__
-    for same in (X.astype(str), pd.DataFrame(X), X.tolist(), X.copy()):
-        with pytest.warns(PrivacyLeakWarning, match="very records"):
-            transformer.transform(same)
-    with pytest.warns(PrivacyLeakWarning, match="very records"):
-        RandomizedResponseTransformer(1.0).fit_transform(X)
-    transformer.transform(X[::-1])  # so few rows may be the same by chance
-    transformer.transform(X[:2])
-
-
-def test_numbers_are_noticed_as_well_whatever_their_type():
-    X = np.array([[1, 20], [3, 20], [1, 40]])
-    transformer = RandomizedResponseTransformer(1.0).fit(X)
-    for same in (X, X.astype(float), X.astype(object), X.tolist()):
-        with pytest.warns(PrivacyLeakWarning, match="very records"):
-            transformer.transform(same)
-
-
 def test_given_categories_use_nothing_of_the_data():
     one = RandomizedResponseTransformer(1.0, categories=CATEGORIES).fit(PUBLIC)
     other = clone(one).fit([["x", "y"]])
@@ -214,9 +178,8 @@ def test_given_categories_use_nothing_of_the_data():
     clone(one).fit_transform(PUBLIC)
 
 
-@pytest.mark.parametrize("categories", ["auto", CATEGORIES])
-def test_nothing_undocumented_is_kept(categories):
-    transformer = RandomizedResponseTransformer(1.0, categories=categories)
+def test_nothing_undocumented_is_kept():
+    transformer = RandomizedResponseTransformer(1.0, categories=CATEGORIES)
     transformer.fit(pd.DataFrame(PUBLIC, columns=["vote", "block"]))
     documented = {
         *transformer.get_params(),
@@ -232,31 +195,31 @@ def test_nothing_undocumented_is_kept(categories):
 # Values of any type
 
 
-@ignore_leaks
-def test_the_type_of_values_is_kept():
-    for X in [
+@pytest.mark.parametrize(
+    "X",
+    [
         np.array(PUBLIC),
         np.array(PUBLIC, dtype=object),
         np.array([[1, 2], [3, 4]]),
         np.array([[0.5, 2], [3, 4]], dtype=np.float32),
         np.array([[True, False], [False, False]]),
-    ]:
-        released = RandomizedResponseTransformer(math.inf).fit_transform(X)
-        assert type(released) is np.ndarray
-        assert released.dtype == X.dtype
-        np.testing.assert_array_equal(released, X)
+    ],
+    ids=["str", "object", "int", "float32", "bool"],
+)
+def test_the_type_of_values_is_kept(X):
+    categories = [*map(np.unique, X.T)]
+    transformer = RandomizedResponseTransformer(math.inf, categories=categories)
+    released = transformer.fit_transform(X)
+    assert type(released) is np.ndarray
+    assert released.dtype == X.dtype
+    np.testing.assert_array_equal(released, X)
 
 
-@ignore_leaks
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_frames_of_several_types(make):
     X = make({"city": ["Rome", "Oslo"], "age": [20, 30], "left": [True, False]})
-    transformer = RandomizedResponseTransformer(math.inf).fit(X)
-    assert [values.tolist() for values in transformer.categories_] == [
-        ["Oslo", "Rome"],
-        [20, 30],
-        [False, True],
-    ]
+    categories = [["Oslo", "Rome"], [20, 30], [False, True]]
+    transformer = RandomizedResponseTransformer(math.inf, categories=categories).fit(X)
     released = transformer.transform(X)
     assert released.dtype == object
     assert released.tolist() == [["Rome", 20, True], ["Oslo", 30, False]]
@@ -266,26 +229,6 @@ def test_frames_of_several_types(make):
         assert list(transformer.get_feature_names_out()) == ["city", "age", "left"]
     estimates = transformer.estimate_proportions(X)  # equal to what is released
     np.testing.assert_array_equal(estimates, np.full((3, 2), 0.5))
-
-
-@ignore_leaks
-def test_lists_of_several_types():
-    X = [["Rome", 20], ["Oslo", 30]]
-    transformer = RandomizedResponseTransformer(math.inf).fit(X)
-    assert transformer.transform(X).tolist() == X
-
-
-def test_given_categories_of_several_types_keep_their_order():
-    transformer = RandomizedResponseTransformer(
-        math.inf, categories=(["b", 1], np.array([3, 2]), ["long one", "c"])
-    )
-    X = [["b", 2, "c"], [1, 3, "long one"]]
-    assert transformer.fit(X).transform(X).tolist() == X
-    assert [v.tolist() for v in transformer.categories_] == [
-        ["b", 1],
-        [3, 2],
-        ["long one", "c"],
-    ]
 
 
 @pytest.mark.parametrize(
@@ -302,22 +245,6 @@ def test_values_of_several_kinds_are_not_converted(categories):
     released = transformer.fit(X).transform(X)
     assert released.tolist() == X.tolist()
     assert released.dtype == object
-
-
-def test_set_output_gives_frames():
-    X = pd.DataFrame(PUBLIC, columns=["vote", "block"], index=[5, 6, 9])
-    transformer = RandomizedResponseTransformer(math.inf, categories=CATEGORIES)
-    released = transformer.set_output(transform="pandas").fit(X).transform(X)
-    pd.testing.assert_frame_equal(released, X, check_dtype=False)
-
-
-def test_an_encoder_may_follow():
-    """Whatever is computed from released records is as private as they are."""
-    pipeline = make_pipeline(
-        RandomizedResponseTransformer(1.0, categories=CATEGORIES),
-        OneHotEncoder(categories=CATEGORIES, sparse_output=False),
-    )
-    assert pipeline.fit_transform(PUBLIC).shape == (3, 5)
 
 
 # Estimates
@@ -338,61 +265,58 @@ def test_proportions_are_estimated_within_their_variance(seed):
     transformer = RandomizedResponseTransformer(2.0, categories=categories).fit(X)
     released = transform_seeded(transformer, X, rng)
     estimates = transformer.estimate_proportions(released)
-    variances = transformer.estimate_variances(released)
-    for shares, estimate, variance, mechanism in zip(
-        truth, estimates, variances, transformer.mechanisms_, strict=True
+    for shares, estimate, mechanism in zip(
+        truth, estimates, transformer.mechanisms_, strict=True
     ):
         assert estimate.sum() == pytest.approx(1)
-        assert (np.abs(estimate - shares) <= 6 * np.sqrt(variance)).all()
-        if mechanism.n_answers > 1:
-            exact = mechanism.variance(shares, n)
-            np.testing.assert_allclose(variance, exact, rtol=0.05)
+        deviation = np.sqrt(mechanism.variance(shares, n))
+        assert (np.abs(estimate - shares) <= 6 * deviation).all()
     raw = np.mean(released[:, 0] == "yes")
-    assert abs(raw - 0.3) > 6 * math.sqrt(variances[0][0])
+    deviation = np.sqrt(transformer.mechanisms_[0].variance(truth[0], n))[0]
+    assert abs(raw - 0.3) > 6 * deviation
 
 
 def test_estimates_are_of_released_records_only():
     transformer = RandomizedResponseTransformer(1.0, categories=CATEGORIES).fit(PUBLIC)
-    for estimate in (transformer.estimate_proportions, transformer.estimate_variances):
-        with pytest.raises(ValueError, match="X must be an output of transform"):
-            estimate([["yes", "A"], ["no", "secret"]])
-    with pytest.raises(ValueError, match="responses must have a size of at least 2"):
-        transformer.estimate_variances([["yes", "A"]])
+    with pytest.raises(ValueError, match="X must be an output of transform"):
+        transformer.estimate_proportions([["yes", "A"], ["no", "secret"]])
 
 
 # Refusals
 
 
-def test_nan_and_infinity_are_refused():
-    for fit in [True, False]:
-        for X in [
-            [[1.0, math.nan], [1.0, 2.0]],
-            np.array([["a", math.nan], ["b", "c"]], dtype=object),
-            pd.DataFrame({"a": ["x", "y"], "b": ["x", math.nan]}),
-            pd.DataFrame({"a": [1.0, math.inf], "b": [1, 2]}),
-        ]:
-            transformer = RandomizedResponseTransformer(1.0)
-            if not fit:
-                transformer.set_params(categories=[[1, 2], [1, 2]]).fit(np.ones((1, 2)))
-            with pytest.raises(ValueError, match=r"NaN|infinity"):
-                (transformer.fit if fit else transformer.transform)(X)
-            assert hasattr(transformer, "categories_") == (not fit)
+@pytest.mark.parametrize("fit", [True, False])
+@pytest.mark.parametrize(
+    "X",
+    [
+        [[1.0, math.nan], [1.0, 2.0]],
+        np.array([["a", math.nan], ["b", "c"]], dtype=object),
+        pd.DataFrame({"a": ["x", "y"], "b": ["x", math.nan]}),
+        pd.DataFrame({"a": [1.0, math.inf], "b": [1, 2]}),
+    ],
+)
+def test_nan_and_infinity_are_refused(X, fit):
+    transformer = RandomizedResponseTransformer(1.0, categories=[[1, 2], [1, 2]])
+    if not fit:
+        transformer.fit(np.ones((1, 2)))
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        (transformer.fit if fit else transformer.transform)(X)
+    assert hasattr(transformer, "categories_") == (not fit)
 
 
-def test_data_without_categories_are_refused():
-    for X, error in [
-        (np.array([["a"], [1]], dtype=object), TypeError),
-        (np.array([["a"], [None]], dtype=object), TypeError),
-        (np.zeros((0, 2)), ValueError),
-        (np.zeros((2, 0)), ValueError),
-        (pd.DataFrame(index=[0, 1]), ValueError),
-        (pd.DataFrame({"a": []}), ValueError),
-        (pd.Series([1, 2]), ValueError),
-        ([1, 2], ValueError),
-        (np.array([[1 + 1j]]), ValueError),
-    ]:
-        with pytest.raises(error):
-            RandomizedResponseTransformer(1.0).fit(X)
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((0, 2)),
+        np.zeros((2, 0)),
+        pd.DataFrame({"a": []}),
+        pd.Series([1, 2]),
+        np.array([[1 + 1j]]),
+    ],
+)
+def test_data_without_columns_are_refused(X):
+    with pytest.raises(ValueError, match=r"."):
+        RandomizedResponseTransformer(1.0, categories=CATEGORIES).fit(X)
 
 
 @pytest.mark.parametrize("X", [[["yes"]], [["yes", "A", "A"]]])
@@ -403,67 +327,33 @@ def test_other_columns_are_refused(X):
             method(X)
 
 
-def test_bad_parameters():
-    for parameters, message in [
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"epsilon": None}, "epsilon must be"),
         ({"noise_random_state": "seed"}, "noise_random_state must be"),
-        ({"categories": "all"}, "categories must be one of 'auto'"),
-        ({"categories": None}, "categories must be 'auto' or a list"),
+        ({"categories": "auto"}, "categories must be a list"),
         ({"categories": [["yes", "no"]]}, "each of the 2 columns, got 1"),
         ({"categories": [["yes"], [["A", "B"]]]}, r"categories\[1\] must be"),
         ({"categories": [["yes"], []]}, "0 sample"),
         ({"categories": [["yes"], [1.0, math.nan]]}, r"categories\[1\] contains NaN"),
         ({"categories": [["yes"], "AB"]}, r"categories\[1\] must be a list"),
         ({"categories": [["a", "a"], ["A"]]}, r"categories\[0\] must be .*distinct"),
-    ]:
-        transformer = RandomizedResponseTransformer(**parameters)
-        with pytest.raises((ValueError, TypeError), match=message):
-            transformer.fit(PUBLIC)
-        assert not hasattr(transformer, "categories_")
+    ],
+)
+def test_bad_parameters(parameters, message):
+    transformer = RandomizedResponseTransformer(
+        **{"categories": CATEGORIES} | parameters
+    )
+    with pytest.raises((ValueError, TypeError), match=message):
+        transformer.fit(PUBLIC)
+    assert not hasattr(transformer, "categories_")
 
 
 def test_a_failed_fit_forgets_the_last_one():
-    transformer = RandomizedResponseTransformer(1.0).fit(PUBLIC)
+    transformer = RandomizedResponseTransformer(1.0, categories=CATEGORIES).fit(PUBLIC)
     with pytest.raises(ValueError, match="epsilon"):
         transformer.set_params(epsilon=-1).fit(PUBLIC)
     with pytest.raises(ValueError, match="not fitted"):
         transformer.transform(PUBLIC)
-
-
-# scikit-learn
-
-
-class Repeatable(RandomizedResponseTransformer):
-    """Without the tag that skips checks of transformers."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = False
-        return tags
-
-
-# scikit-learn 1.6 subtracts a float from integers where only categories are taken.
-BROKEN_CHECK = "check_positive_only_tag_during_fit"
-# The n-th row gets the n-th noise, so the order of rows does matter.
-BY_POSITION = {
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-}
-
-
-@ignore_leaks
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize(
-    ("transformer", "expected"),
-    [
-        (RandomizedResponseTransformer(noise_random_state=0), set()),
-        (RandomizedResponseTransformer(math.inf), set()),
-        (Repeatable(0.5, noise_random_state=0), BY_POSITION),
-    ],
-)
-def test_checks_of_scikit_learn(transformer, expected):
-    results = check_estimator(transformer, on_fail=None, on_skip=None)
-    failed = {r["check_name"] for r in results if r["status"] == "failed"}
-    assert failed - {BROKEN_CHECK} == expected
-    assert len(results) > 30

@@ -23,10 +23,9 @@ from searches import (
 )
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skparisk import (
     IncompatibleError,
@@ -36,9 +35,9 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.core import Assumption, Leak
+from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
+from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.reference import TableReference
 
 
@@ -78,16 +77,6 @@ def test_data_that_no_fit_would_take_are_refused_before_a_fit():
     assert Constant.seen == []
 
 
-def test_missing_values_are_left_to_estimators_that_take_them():
-    for selection in SELECTIONS:
-        search = private_search(
-            make_pipeline(Fill(), known()), {"privateridge__alpha": [1.0]}, selection
-        )
-        certificate = search.fit(WITH_GAPS, Y, **PUBLIC).certificate_
-        assert Assumption.DECLARED_SENSITIVITY in certificate.assumptions
-        assert certificate.private  # nothing else learned anything
-
-
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_a_reference_of_text_is_compared_as_a_whole(selection):
     """There are no hashes of records that are not numbers."""
@@ -111,16 +100,15 @@ def test_samplers_with_private_records_are_refused_before_a_split(selection):
     assert ledger.releases == ()
 
 
-def test_estimators_that_release_without_a_charge_are_refused():
-    for selection in SELECTIONS:
-        for estimator in [
-            Constant(level=None),
-            make_pipeline(Fill(), Constant(level=None)),
-        ]:
-            search = private_search(estimator, {}, selection)
-            with pytest.raises(IncompatibleError, match="charged nothing"):
-                search.fit(X, Y, **PUBLIC)
-            assert not hasattr(search, "best_estimator_")
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize(
+    "estimator", [Constant(level=None), make_pipeline(Fill(), Constant(level=None))]
+)
+def test_estimators_that_release_without_a_charge_are_refused(selection, estimator):
+    search = private_search(estimator, {}, selection)
+    with pytest.raises(IncompatibleError, match="charged nothing"):
+        search.fit(X, Y, **PUBLIC)
+    assert not hasattr(search, "best_estimator_")
 
 
 PARAMETERS = {
@@ -137,27 +125,18 @@ FITTED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-def test_nothing_else_is_kept():
-    for selection in SELECTIONS:
-        for reference in [PUBLIC, {}]:
-            frame = pd.DataFrame(X, columns=["a", "b"])
-            if reference:
-                reference = reference | {
-                    "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-                }
-            search = private_search(known(), ALPHAS, selection).fit(
-                frame, Y, **reference
-            )
-            shown = (
-                {"best_score_", "cv_results_"} if selection == "reference" else set()
-            )
-            expected = PARAMETERS | FITTED | {"feature_names_in_"}
-            assert set(vars(search)) == expected | (shown if reference else set())
-            assert list(search.feature_names_in_) == ["a", "b"]
-            copied = pickle.loads(pickle.dumps(search))
-            np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
-            assert copied.certificate_ == search.certificate_
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_nothing_else_is_kept(selection):
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    public = PUBLIC | {"X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])}
+    search = private_search(known(), ALPHAS, selection).fit(frame, Y, **public)
+    shown = {"best_score_", "cv_results_"} if selection == "reference" else set()
+    expected = PARAMETERS | FITTED | {"feature_names_in_"}
+    assert set(vars(search)) == expected | shown
+    assert list(search.feature_names_in_) == ["a", "b"]
+    copied = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
+    assert copied.certificate_ == search.certificate_
 
 
 @pytest.mark.slow
@@ -177,24 +156,6 @@ def test_seeded_searches_repeat(selection):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
     assert one.certificate_ == other.certificate_
     assert one.certificate_.leaks == {Leak.SEEDED_NOISE}
-
-
-def test_a_search_is_what_its_estimator_is():
-    labels = np.where(Y > 0, "above", "below")
-    model = PrivateLogisticRegression(sensitivity=0.1, classes=["above", "below"])
-    for selection in SELECTIONS:
-        search = private_search(model, {"C": [0.1, 1.0]}, selection, scoring="accuracy")
-        search.fit(
-            X, labels, X_reference=X_PUBLIC, y_reference=np.where(Y_PUBLIC > 0, *KINDS)
-        )
-        assert isinstance(search, GridSearchCV)
-        assert search.classes_.tolist() == ["above", "below"]
-        assert search.n_features_in_ == 2
-        assert search.predict_proba(X).shape == (300, 2)
-        assert search.score(X, labels) == (search.predict(X) == labels).mean()
-        assert search.get_params()["estimator__C"] is None
-        assert "PrivateLogisticRegression" in search._repr_html_()
-        assert sklearn.base.is_classifier(search)
 
 
 KINDS = ("above", "below")
@@ -217,7 +178,9 @@ def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
     ridge = PrivateRidge(sensitivity=in_units)
     scaler = FrozenEstimator(StandardScaler().fit(1000 * X_PUBLIC))
     search = private_search(
-        make_pipeline(scaler, ridge), {"privateridge__alpha": [1e-3, 1e6]}, selection
+        make_pipeline(scaler, ridge),
+        {"privateridge__alpha": [1e-3, 1e6]},
+        selection,
     )
     search.fit(1000 * X, Y, X_reference=1000 * X_PUBLIC, y_reference=Y_PUBLIC)
     assert search.certificate_.private
@@ -242,32 +205,25 @@ def test_tags_tell_of_noise():
     assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(1)
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize(
-    "estimator",
+@parametrize_with_checks(
     [
         private_search(
             known(noise_random_state=0),
             {"alpha": [0.1, 1.0]},
-            selection,
+            "exponential",
             noise_random_state=0,
-            **({"cv": 2} if selection == "reference" else {}),
-        )
-        for selection in SELECTIONS
-    ]
-    + [
+        ),
         PrivateGridSearchCV(
             PrivateLogisticRegression(sensitivity=1.0, noise_random_state=0),
             {"C": [0.1, 1.0]},
-            selection=selection,
+            selection="exponential",
             random_state=0,
             noise_random_state=0,
-        )
-        for selection in (ReferenceSelection(cv=2), "exponential")
-    ],
-    ids=lambda search: f"{type(search.estimator).__name__}-{search.selection}",
+        ),
+    ]
 )
-def test_scikit_learn_checks(estimator):
-    check_estimator(estimator, on_skip=None)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -24,11 +24,9 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
 from skparisk import (
     IncompatibleError,
-    PrivacyLeakWarning,
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.core import Leak
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
@@ -50,7 +48,7 @@ def test_reference_tells_which_candidate_is_right(right):
         PrivateRidge(epsilon=math.inf), ALPHAS, "reference", cv=3, scoring="r2"
     )
     if right == 1:  # few noisy records: alpha = 1e-3 fits the noise
-        search.set_params(selection__cv=ShuffleSplit(9, train_size=9, random_state=0))
+        search.set_params(cv=ShuffleSplit(9, train_size=9, random_state=0))
     n = 100 if right == 0 else 9
     search.fit(X[:n], Y[:n], X_reference=X_PUBLIC, y_reference=targets)
     assert search.best_index_ == right
@@ -108,21 +106,12 @@ def test_a_score_that_is_no_number_is_the_worst():
     assert results["rank_test_score"].tolist() == [1, 3, 1, 3]
 
 
-def test_simulation_on_the_training_data_is_a_leak_that_is_told():
+def test_without_public_records_nothing_is_chosen():
     search = private_search(known(), ALPHAS, "reference")
-    with (
-        PrivacyLedger(math.inf) as ledger,
-        pytest.warns(PrivacyLeakWarning, match="chosen by scores on the private"),
-    ):
+    refused = pytest.raises(ValueError, match="X_reference must be public records")
+    with PrivacyLedger(math.inf) as ledger, refused:
         search.fit(X, Y)
-    assert search.certificate_.leaks == {Leak.CHOSEN}
-    assert ledger.spent.leaks == {Leak.CHOSEN}
-    assert ledger.spent.n_releases == search.certificate_.n_releases == 1
-    assert not search.certificate_.private
-    assert search.certificate_.epsilon == 1.0
-    # The scores are as private as the records.
-    assert not hasattr(search, "cv_results_")
-    assert not hasattr(search, "best_score_")
+    assert not ledger.releases
 
 
 def test_sparse_training_data_are_noticed_if_they_are_one_object():

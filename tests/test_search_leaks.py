@@ -31,7 +31,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from skparisk import PrivacyLeakWarning, PrivateEstimator
 from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection._levels import Candidate
+from skparisk.model_selection._fits import Candidate
 from skparisk.preprocessing import RandomizedResponseTransformer
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skparisk.audit._releases import DESCRIBED, KnownNoise, fit_to
+from skparisk.audit._claim_audit import DESCRIBED, KnownNoise, fit_to
 from skparisk.core.sealed import is_frame
 from skparisk.reference._records import columns_of
 

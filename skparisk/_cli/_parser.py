@@ -11,7 +11,7 @@ from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
-ENDINGS = "ends in .html, .json, .md or .acro.json"
+ENDINGS = "ends in .html, .json or .md"
 
 _DECLARED = {
     "project": "what it was made for",
@@ -53,13 +53,8 @@ def checked(
 
 
 def add_declared(parser: argparse.ArgumentParser) -> None:
-    """Add what a violation costs, and what else is declared in a report."""
+    """Add what is declared in a report."""
     group = parser.add_argument_group("declared in the report, and taken over as it is")
-    for name, kind, text in (
-        ("compensation", float, "what one person is to be paid without any privacy"),
-        ("n-people", int, "people who are to be paid"),
-    ):
-        group.add_argument(f"--{name}", type=kind, metavar="N", help=text)
     for name, text in _DECLARED.items():
         option = f"--{name.replace('_', '-')}"
         group.add_argument(option, default="", metavar="TEXT", help=text)
@@ -70,27 +65,12 @@ def declared_in(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _DECLARED}
 
 
-def cost_in(options: argparse.Namespace) -> Any:
-    """Return the cost model of the options; None without them."""
-    from skparisk.cost import CompensationModel
-
-    given = [options.compensation, options.n_people]
-    if given == [None, None]:
-        return None
-    if None in given:
-        raise ValueError("give --compensation and --n-people together.")
-    return CompensationModel(given[0], n_people=given[1])
-
-
 def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
     """Return what is read of a file, or say what is wrong with it, and with which."""
     try:
         return read(path)
     except (TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"'{path}' must be a file of TOML in which nothing is marked with TODO any "
-            f"more: {error}."
-        ) from None
+        raise ValueError(f"'{path}' must be a file of TOML: {error}.") from None
 
 
 def read_policy(path: Path | None) -> Any:

@@ -15,7 +15,6 @@ from skparisk._cli._parser import (
     ENDINGS,
     Commands,
     add_declared,
-    cost_in,
     declared_in,
     import_skops,
     one_line,
@@ -91,7 +90,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="check a report against a policy",
         description="Check a report or a certificate against a policy, a file of TOML "
         "with any of: epsilon, delta, gamma (limits), relation, and, as true, "
-        "reference_audited, public_reference and attack_audited. One line a rule. "
+        "reference_audited and public_reference. One line a rule. "
         "What is checked is what it says: there is no signature by which to know who "
         "wrote it (see verify).",
     )
@@ -125,8 +124,8 @@ def run_report(options: argparse.Namespace) -> int:
     from skparisk.ledger import PrivacyLedger
     from skparisk.report import Report
 
-    path, declared, cost = options.source, declared_in(options), cost_in(options)
-    more = {"policy": options.policy, "ledger": options.ledger, "compensation": cost}
+    path, declared = options.source, declared_in(options)
+    more = {"policy": options.policy, "ledger": options.ledger}
     given = [name for name, value in (declared | more).items() if value]
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
@@ -142,7 +141,6 @@ def run_report(options: argparse.Namespace) -> int:
         policy=read_policy(options.policy),
         ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
         files=[path] if path.suffix == ".skops" else [],
-        cost=cost,
         **declared,
     ).save(options.output)
     return 0

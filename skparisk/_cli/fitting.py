@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from skparisk._cli._parser import (
     Commands,
     add_declared,
     checked,
-    cost_in,
     declared_in,
     import_skops,
     print_json,
@@ -55,7 +53,6 @@ class Prepared:
     reference: dict[str, Any]
     data: dict[str, Any]
     test: dict[str, Any]
-    attacked: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +134,7 @@ class _Public:
 
 
 def prepare(options: argparse.Namespace) -> Prepared:
-    """Return what to fit, to score and to attack: nothing is released yet."""
+    """Return what to fit and to score: nothing is released yet."""
     import numpy as np
 
     from skparisk.reference import SchemaReference, SecretSample
@@ -148,8 +145,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         raise ValueError(
             "give one of --reference and --schema, which say what the columns hold: "
             "private records must not decide that. With --secret-sample it says no "
-            "more than that; without, pairs of databases are drawn from it. The "
-            "command schema makes a schema of a data dictionary."
+            "more than that; without, pairs of databases are drawn from it."
         )
     classes, secret = options.estimator != "ridge", options.secret_sample
     reading = Reading(
@@ -213,7 +209,6 @@ def prepare(options: argparse.Namespace) -> Prepared:
         given if beside else {},
         records_of(options.data),
         records_of(options.test, fitted=False),
-        records_of(options.attack),
     )
 
 
@@ -241,8 +236,6 @@ SCORES = {
     "logistic": ("accuracy", "confusion_matrix", "brier_score"),
     "linear-svc": ("accuracy", "confusion_matrix"),
 }
-# Fewer than in Python, as each is a fit of a whole pipeline.
-_N_ATTACK_RELEASES = 400
 
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
@@ -298,7 +291,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="numbers are written as 1.234,5; what separates columns is found anyway",
     )
     parser.add_argument(
-        "--schema", type=Path, metavar="SCHEMA.toml", help="declared ranges: see schema"
+        "--schema", type=Path, metavar="SCHEMA.toml", help="declared ranges of columns"
     )
     parser.add_argument(
         "--secret-sample",
@@ -358,26 +351,6 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar=("LOW", "HIGH"),
         help="public bounds of the target, for errors",
     )
-    attacked = parser.add_argument_group("an audit that attacks such releases")
-    attacked.add_argument(
-        "--attack",
-        type=Path,
-        metavar="RECORDS.csv",
-        help="records to fit and attack before the release, others than those of the "
-        "reference; what is found is in the report",
-    )
-    attacked.add_argument(
-        "--attack-is-public",
-        action="store_true",
-        help="they are public or simulated, so that what is found may be shown",
-    )
-    attacked.add_argument(
-        "--attack-releases",
-        type=checked(int, lambda value: check_at_least(value, "n_releases", 40)),
-        metavar="N",
-        help="releases of each database of each attacked pair, each of them a fit "
-        f"(default: {_N_ATTACK_RELEASES})",
-    )
     add_declared(parser)
     parser.set_defaults(run=run)
     return [parser]
@@ -394,18 +367,15 @@ def run(options: argparse.Namespace) -> int:
     check_files(options)
     check_person(options)
     check_score(options)
-    check_attack(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    about = {"ledger": opened, "policy": policy, "cost": cost_in(options)}
-    about |= declared_in(options)
+    about = {"ledger": opened, "policy": policy, **declared_in(options)}
     rehearse(options, about)
     prepared = prepare(options)
     if opened is not None and options.score is not None:
         with opened:  # for the fit alone there may be room
             check_room(options.epsilon, options.score_epsilon)
     check_secret(opened, options)
-    audit = None if options.attack is None else attack(prepared, options)
     scores = {}
     with contextlib.nullcontext() if opened is None else opened:
         fit_without_leaks(prepared.model, prepared.reference | prepared.data)
@@ -422,8 +392,6 @@ def run(options: argparse.Namespace) -> int:
         prepared.model,
         scores=scores,
         files=[options.output],
-        attack_audit=audit,
-        audit_is_public=options.attack_is_public,
         **about,
     )
     for path in options.report:
@@ -492,10 +460,8 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     if about["policy"] is None:
         return
     score = [] if options.score is None else [as_certificate(options.score_epsilon)]
-    # A reference can be audited afterwards, and an attack comes before the release.
-    open_yet = {"attack_audited"} if options.attack else set()
-    if options.secret_sample is None:  # for which there is no such audit
-        open_yet.add("reference_audited")
+    # A reference can be audited afterwards; for a secret sample there is no such audit.
+    open_yet = () if secret else ("reference_audited",)
     for check in about["policy"].check(claim, *score):
         if not check.passed and check.rule not in open_yet:
             raise ValueError(f"the policy '{options.policy}' would be broken: {check}.")
@@ -503,51 +469,13 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
 
 def check_person(options: argparse.Namespace) -> None:
     """Refuse what is about single rows where people have several."""
-    names = ("schema", "secret_sample", "test", "attack")
+    names = ("schema", "secret_sample", "test")
     given = [name for name in names if getattr(options, name) is not None]
     if options.person is not None and given:
         raise ValueError(
             f"--{given[0].replace('_', '-')} must not be given with --person: it is "
             "about people of one row each."
         )
-
-
-def check_attack(options: argparse.Namespace) -> None:
-    """Refuse options of an attack that do not go together."""
-    if options.attack is None:
-        if options.attack_is_public or options.attack_releases is not None:
-            raise ValueError(
-                "give --attack, the records, with the other options of it."
-            )
-    elif options.secret_sample is not None or options.epsilon == math.inf:
-        raise ValueError(
-            "--attack must not be given with --secret-sample, as it compares two "
-            "databases, nor with --epsilon inf, which claims nothing."
-        )
-
-
-def attack(prepared: Prepared, options: argparse.Namespace) -> Any:
-    """Return what attacks on such releases find; nothing of it is charged."""
-    from skparisk.audit import audit_claim
-    from skparisk.reference._sketch import RecordSketch
-
-    X, y = prepared.attacked["X"], prepared.attacked["y"]
-    public = prepared.reference.values()
-    if public and RecordSketch.of(X, y).overlaps(RecordSketch.of(*public)):
-        raise ValueError(
-            "the records of --attack must be others than those of --reference."
-        )
-    return audit_claim(
-        prepared.model,
-        X,
-        y,
-        n_releases=options.attack_releases or _N_ATTACK_RELEASES,
-        n_records=min(len(prepared.data["X"]), len(X) // 2),
-        fit_params=prepared.reference,
-        n_jobs=options.n_jobs,
-        random_state=options.seed,
-        verbose=0 if options.json else 1,
-    )
 
 
 def check_score(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ how often real pairs exceed the level. The first needs no private data and looks
 answers without noise; the second is a release of its own.
 """
 
-from skparisk.audit._audit import audit_reference
+from skparisk.audit._audit import ReferenceAudit, audit_reference
 from skparisk.audit._claim_audit import (
     ClaimAudit,
     PairAttack,
@@ -18,8 +18,6 @@ from skparisk.audit._lower_bound import (
     EpsilonLowerBound,
     estimate_epsilon_lower_bound,
 )
-from skparisk.audit._reference_audit import ReferenceAudit
-from skparisk.audit._worst_neighbor import WorstNeighbor, find_worst_neighbor
 
 __all__ = [
     "ClaimAudit",
@@ -27,10 +25,8 @@ __all__ = [
     "PairAttack",
     "ReferenceAudit",
     "ShareBeyond",
-    "WorstNeighbor",
     "audit_claim",
     "audit_reference",
     "estimate_epsilon_lower_bound",
-    "find_worst_neighbor",
     "required_blocks",
 ]

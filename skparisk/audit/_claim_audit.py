@@ -6,41 +6,234 @@ import copy
 import dataclasses
 import html
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
-from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
-from skparisk._progress import Progress
+from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._text import floor_text, strict
 from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
-from skparisk.audit._releases import (
-    Audited,
-    KnownNoise,
-    Pair,
-    Records,
-    refuse_in_ledger,
-)
-from skparisk.audit._worst_neighbor import (
-    WorstNeighbor,
-    find_worst_neighbor,
-    search,
-)
-from skparisk.core.checks import check_at_least
-from skparisk.core.claim import Certificate
+from skparisk.core.checks import IncompatibleError, check_at_least
+from skparisk.core.claim import Certificate, as_certificate
+from skparisk.core.laws import Law
+from skparisk.core.noise import AdditiveNoise
 from skparisk.core.pairs import SampledPairs
+from skparisk.core.release import silenced
 from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import take_rows
+from skparisk.ledger._open import refuse_without_level
 from skparisk.neighbors import known_pairs
+from skparisk.queries._state import find_places, read
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import as_records, as_targets, n_rows
+from skparisk.sensitivity import SensitivitySampler
+
+# X, or (X, y).
+Records: TypeAlias = tuple[Any, ...]
+Pair: TypeAlias = tuple[Records, Records]
+
+# Attributes that describe a release, with many numbers of public pairs.
+DESCRIBED = ("sampler_", "certificate_", "template_")
+_MOST_NUMBERS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNoise:
+    """The noise that a fitted model says it adds to the answers of its query."""
+
+    sampler: SensitivitySampler
+    noise: AdditiveNoise
+
+    @classmethod
+    def of(cls, fitted: Any) -> Self | None:
+        """Return that of a fitted model; None where it has no pairs, or no noise."""
+        sampler = getattr(fitted, "sampler_", None)
+        if not isinstance(sampler, SensitivitySampler):
+            return None
+        noise = sampler.mechanism_
+        if not isinstance(noise, AdditiveNoise) or not noise.steps:
+            return None
+        return cls(sampler, noise)
+
+    @property
+    def law(self) -> Law:
+        law: Law = self.noise.law
+        return law
+
+    def answer(self, records: Records) -> NDArray[np.float64]:
+        """Return the answer on a database, without noise."""
+        X = as_records(records[0], "X")
+        y = as_targets(records[1]) if len(records) > 1 else None
+        query = copy.deepcopy(self.sampler.query_)
+        return query(*self.sampler._as_asked(X, y if query.needs_y else None))
+
+    def shift(self, first: Records, second: Records) -> float:
+        """Return the distance of two answers over the noise scale; inf without one."""
+        try:
+            moved = self.answer(first) - self.answer(second)
+        except Exception:  # which tells the databases apart by itself
+            return math.inf
+        white = self.noise.shape.whiten(moved[np.newaxis])
+        scale = self.noise.noise_scale
+        return float(np.linalg.norm(white[0], ord=self.law.norm)) / scale
+
+    def allowed(self, shift: float, claim: Certificate) -> tuple[float, float]:
+        """Return the level that a distance has, and the delta that it is one at."""
+        if self.law.bounded:
+            size = {"n_outputs": self.noise.n_outputs, "steps": self.noise.steps}
+            return float(self.law.levels(np.array([shift]), 0.0, **size)[0]), 0.0
+        delta = float(self.law.profile(claim.epsilon, shift)) if shift else 0.0
+        return claim.epsilon, min(delta * (1 + 1e-6) + 1e-12, 1.0)
+
+    def advantage(self, shift: float) -> float:
+        """Return how far apart releases are at a distance, at most."""
+        size = {"n_outputs": self.noise.n_outputs, "steps": self.noise.steps}
+        return float(self.law.advantage([shift], **size)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Something to audit: how it is released, what it claims, what noise it states."""
+
+    name: str
+    release: Callable[..., Any]
+    claim: Certificate
+    known: KnownNoise | None
+    # What fits raised, once releases are drawn: they count as releases without numbers.
+    failures: list[Exception] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        databases: Pair,
+        fit_params: Mapping[str, Any] | None,
+        claim: Any,
+    ) -> Audited:
+        """Fit it to both databases of a first pair, to see what it releases."""
+        stated = None if claim is None else as_certificate(claim)
+        name = getattr(estimator, "__name__", type(estimator).__name__)
+        if not hasattr(estimator, "fit"):
+            if not callable(estimator) or stated is None:
+                raise ValueError(
+                    "estimator must have fit, or be a callable that maps a database to "
+                    f"numbers, with a claim such as claim=1.0; got {estimator!r} with "
+                    f"claim={claim!r}."
+                )
+            return cls(name, estimator, stated, None)
+        params = dict(fit_params or {})
+        fitted = _first_fit(estimator, databases[0], params)
+        stated = getattr(fitted, "certificate_", None) if stated is None else stated
+        if not isinstance(stated, Certificate):
+            raise ValueError(
+                f"claim must be given for a {name}, which has no certificate_: a "
+                "Certificate, or numbers such as 1.0 or (1.0, 1e-6)."
+            )
+        if stated.protects_membership:
+            raise IncompatibleError(
+                "An audit compares two databases, but the claim of a SecretSample is "
+                "about which records of one database are used. Audit its release as a "
+                "callable that draws them anew."
+            )
+        sampler = getattr(fitted, "sampler_", None)
+        known = None
+        if isinstance(sampler, SensitivitySampler):
+            if sampler.pairs_.learning is not None:
+                raise IncompatibleError(
+                    "An audit with a LearnedReference would learn it anew for each "
+                    "release. Give the law that was learned as the reference, "
+                    "X_reference=model.sampler_.reference, and audit that."
+                )
+            # The pairs are public, and drawn once: what is audited is the release.
+            kept: dict[str, Any] = {"sensitivity": FrozenEstimator(sampler)}
+            own = estimator.get_params(deep=False)
+            if "classes" in own and hasattr(fitted, "classes_"):
+                kept["classes"] = fitted.classes_
+            estimator, params = clone(estimator).set_params(**kept), {}
+            known = KnownNoise.of(fitted) if math.isfinite(stated.epsilon) else None
+        places = places_of(
+            [_first_fit(estimator, each, params) for each in (*databases, *databases)]
+        )
+        if not places:
+            raise ValueError(f"estimator must learn numbers, but {name} has none.")
+
+        failures: list[Exception] = []
+
+        def release(database: Records) -> NDArray[np.float64]:
+            try:
+                fitted = fit_to(estimator, database, params)
+            except (MemoryError, OSError):  # of the machine
+                raise
+            except Exception as error:
+                failures.append(error)
+                return np.full(sum(places.values()), np.nan)
+            return numbers_of(fitted, places)
+
+        return cls(name, release, stated, known, failures)
+
+
+def fit_to(estimator: Any, database: Records, params: Mapping[str, Any]) -> Any:
+    """Return a copy that is fitted to a database, without its warnings."""
+    with silenced():
+        return clone(estimator).fit(*database, **params)
+
+
+def _first_fit(estimator: Any, database: Records, params: Mapping[str, Any]) -> Any:
+    """Return a fit, or say that it failed before anything was attacked."""
+    try:
+        return fit_to(estimator, database, params)
+    except Exception as error:
+        error.add_note(
+            f"It was raised by the fit of a {type(estimator).__name__} to a database "
+            f"of {n_rows(database[0])} records of the first pair, before any attack."
+        )
+        raise
+
+
+def places_of(fits: list[Any]) -> dict[str, int]:
+    """Return the numbers to look at, and how many there are at each place.
+
+    Those that differ among fits if any do; parameters are no result of a fit.
+    """
+    sizes: dict[str, int] = {}
+    values: dict[str, list[bytes]] = {}
+    for fitted in fits:
+        params = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else ()
+        skipped = {*params, *DESCRIBED}
+        for place, value in find_places(fitted):
+            if place.partition(".")[0] in skipped or isinstance(value, str):
+                continue
+            if isinstance(value, np.ndarray | np.number | int | float):
+                numbers = np.asarray(value)
+                if numbers.dtype.kind in "iufb" and numbers.size <= _MOST_NUMBERS:
+                    sizes[place] = max(sizes.get(place, 0), numbers.size)
+                    values.setdefault(place, []).append(numbers.tobytes())
+    moved = {place: size for place, size in sizes.items() if len({*values[place]}) > 1}
+    return moved or sizes
+
+
+def numbers_of(fitted: Any, places: Mapping[str, int]) -> NDArray[np.float64]:
+    """Return the numbers at the places, NaN where there are fewer."""
+    found = np.full(sum(places.values()), np.nan)
+    start = 0
+    for place, size in places.items():
+        try:
+            values = np.ravel(np.asarray(read(fitted, place), dtype=np.float64))[:size]
+            found[start : start + len(values)] = values
+        except (AttributeError, LookupError):  # this fit has no such number
+            pass
+        start += size
+    return found
+
 
 _BLOCK = 64
 _EXACT_PAIRS = 1000
@@ -161,9 +354,6 @@ class ClaimAudit:
     share : ShareBeyond or None
         Of fresh pairs; None where the claim is about every pair.
 
-    worst_neighbor : WorstNeighbor or None
-        What a search found, with ``pairs="canary"``.
-
     n_failed : int
         Fits that failed: each of them is a release without numbers.
 
@@ -191,7 +381,6 @@ class ClaimAudit:
     n_releases: int
     attacks: tuple[PairAttack, ...]
     share: ShareBeyond | None = None
-    worst_neighbor: WorstNeighbor | None = None
     n_failed: int = 0
     failure: str = ""
 
@@ -264,12 +453,6 @@ class ClaimAudit:
                 f"{self.failure.partition(':')[0]}), which counts as a release without "
                 "numbers."
             )
-        if self.worst_neighbor is not None:
-            found = self.worst_neighbor
-            level = f"the answer moves by {found.distance:.4g}"
-            if found.epsilon is not None and math.isfinite(found.epsilon):
-                level = f"epsilon = {ceil_text(found.epsilon, 3)} at the stated noise"
-            said.append(f"Worst neighbor found, in {found.n_trials} trials: {level}.")
         said.append(
             "An audit looks at answers without noise, and is no release: keep it "
             "inside unless the records are public."
@@ -447,7 +630,6 @@ def audit_claim(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
@@ -480,10 +662,9 @@ def audit_claim(
     y : array-like of shape (n_rows,), default=None
         Their targets or labels.
 
-    pairs : {"sampled", "canary"} or list of tuple, default="sampled"
+    pairs : "sampled" or list of tuple, default="sampled"
         "sampled": fresh pairs, which replace one record by another one; those that move
-        the answer most are attacked, where the noise is known. "canary": one fresh
-        database, and the result of :func:`find_worst_neighbor`. Else the pairs to
+        the answer most are attacked, where the noise is known. Else the pairs to
         attack, each of two databases (X,) or (X, y).
 
     n_releases : int, default=1000
@@ -519,9 +700,6 @@ def audit_claim(
         Seeds the pairs, and which releases learn. Do not seed the noise of the
         estimator.
 
-    verbose : int, default=0
-        Above 0, progress is shown, by releases.
-
     Returns
     -------
     audit : ClaimAudit
@@ -555,34 +733,21 @@ def audit_claim(
     >>> found.share.n_pairs
     200
     """
-    refuse_in_ledger("An audit of a claim")
+    refuse_without_level(
+        "An audit of a claim",
+        remedy="It looks at answers without noise: use public or simulated records, "
+        "outside of the ledger.",
+    )
     check_confidence(confidence)
     check_n_jobs(n_jobs)
-    verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     n_attacked = check_at_least(n_attacked, "n_attacked", 1)
     rng = np.random.default_rng(seed_sequence(random_state))
     population = Population.of(X, y, n_records)
     given = _check_pairs(pairs)
-    if pairs == "canary" and not hasattr(estimator, "fit"):
-        raise ValueError(
-            "pairs must not be 'canary' with a callable, which answers with noise: "
-            "search with find_worst_neighbor among answers without noise, and give the "
-            "pair."
-        )
     first = given[0] if given else population.pair(population.rows(1, rng), 0)
     audited = Audited.of(estimator, first, fit_params, claim)
     stated, known = audited.claim, audited.known
-    worst = None
-    if pairs == "canary":
-        seed = int(rng.integers(2**31))
-        if known is not None:
-            worst = search(known.answer, known, first[0], random_state=seed)
-        else:
-            worst = find_worst_neighbor(
-                estimator, *first[0], fit_params=fit_params, random_state=seed
-            )
-        given = [(first[0], worst.neighbor_of(*first[0]))]
     n_beyond = None
     if not given:
         most = n_rows(population.X) // 2
@@ -605,23 +770,20 @@ def audit_claim(
     n_tests = 2 * len(given) * (not by_attack) + (by_attack or n_beyond is not None)
     each = (1 - confidence) / max(n_tests, 1)
     each_pair = (1 - confidence) / 5 if by_attack else each
-    total = 2 * n_releases * len(given)
     attacks = []
-    with Progress(total, "releases", "release", shown=bool(verbose)) as progress:
-        for at, pair in enumerate(given, start=1):
-            try:
-                draws = [
-                    draw_releases(audited.release, one, n_releases, n_jobs, progress)
-                    for one in pair
-                ]
-            except Exception as error:
-                error.add_note(
-                    f"It was raised by a release of pair {at} of {len(given)}, which "
-                    "ends the audit. Return NaN where a release fails: that is "
-                    "counted, and no error."
-                )
-                raise
-            attacks.append(_attack_pair(audited, pair, draws, each_pair, rng))
+    for at, pair in enumerate(given, start=1):
+        try:
+            draws = [
+                draw_releases(audited.release, one, n_releases, n_jobs) for one in pair
+            ]
+        except Exception as error:
+            error.add_note(
+                f"It was raised by a release of pair {at} of {len(given)}, which ends "
+                "the audit. Return NaN where a release fails: that is counted, and no "
+                "error."
+            )
+            raise
+        attacks.append(_attack_pair(audited, pair, draws, each_pair, rng))
     share = None
     if by_attack:  # each of which may be wrong
         n, count = len(attacks), sum(a.lower_bound > stated.epsilon for a in attacks)
@@ -641,7 +803,6 @@ def audit_claim(
         n_releases,
         tuple(attacks),
         share,
-        worst,
         n_failed=len(failures),
         failure=failures[0] if failures else "",
     )
@@ -649,7 +810,7 @@ def audit_claim(
 
 def _check_pairs(pairs: Any) -> list[Pair]:
     """Return the pairs that are given; none where they are found."""
-    if isinstance(pairs, str) and pairs in ("sampled", "canary"):
+    if isinstance(pairs, str) and pairs == "sampled":
         return []
     if (
         isinstance(pairs, str)
@@ -662,8 +823,8 @@ def _check_pairs(pairs: Any) -> list[Pair]:
         )
     ):
         raise ValueError(
-            "pairs must be 'sampled', 'canary' or a list of pairs of databases, each a "
-            f"tuple (X,) or (X, y), got {type(pairs).__name__} {pairs!r:.60}."
+            "pairs must be 'sampled' or a list of pairs of databases, each a tuple "
+            f"(X,) or (X, y), got {type(pairs).__name__} {pairs!r:.60}."
         )
     return list(pairs)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc
 
 from skparisk.core.checks import check_positive, check_probability
+from skparisk.core.claim import Certificate, Leak, mint
 from skparisk.core.exact import ByteSource, sample_discrete_laplace
 
 _NOISE_BITS = 40
@@ -74,6 +75,12 @@ class CountNoise(NamedTuple):
         """Return the probability of each number."""
         decay = -self.level * np.abs(z)
         return np.asarray(np.exp(decay) * math.tanh(self.level / 2))
+
+
+def cost_of_audit(epsilon: float, seeded: bool) -> Certificate:
+    """Return what is charged for an audit."""
+    leaks = frozenset({Leak.SEEDED_NOISE} if seeded else ())
+    return mint(epsilon=epsilon, relation="replace-one", leaks=leaks)
 
 
 class RiskLimits(NamedTuple):

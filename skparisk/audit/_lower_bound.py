@@ -12,8 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
-from skparisk._progress import Progress
+from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._text import floor_text
 from skparisk.audit._limits import check_confidence
 from skparisk.core.checks import check_at_least, check_share
@@ -354,7 +353,6 @@ def estimate_epsilon_lower_bound(
     confidence: float = 0.95,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
 ) -> EpsilonLowerBound:
     """Estimate how private a release is at most, by attacking it.
 
@@ -391,9 +389,6 @@ def estimate_epsilon_lower_bound(
     random_state : int, RandomState, Generator or None, default=None
         Seeds which draws learn. The noise is that of `release`.
 
-    verbose : int, default=0
-        Above 0, progress is shown, by releases.
-
     Returns
     -------
     bound : EpsilonLowerBound
@@ -426,14 +421,11 @@ def estimate_epsilon_lower_bound(
     check_n_jobs(n_jobs)
     check_confidence(confidence)
     delta = check_share(delta, "delta")
-    verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
-    shown = bool(verbose)
-    with Progress(2 * n_releases, "releases", "release", shown=shown) as progress:
-        draws = [
-            draw_releases(release, each, n_releases, n_jobs, progress)
-            for each in (database, neighbor)
-        ]
+    draws = [
+        draw_releases(release, each, n_releases, n_jobs)
+        for each in (database, neighbor)
+    ]
     alpha = 1 - confidence
     counts, _ = attack(*draws, alpha=alpha, delta=delta, random_state=random_state)
     return EpsilonLowerBound(
@@ -480,7 +472,6 @@ def draw_releases(
     database: Any,
     n_releases: int,
     n_jobs: int | None,
-    progress: Progress,
 ) -> NDArray[np.float64]:
     """Return independent releases of a database, one a row."""
     workers = effective_n_jobs(n_jobs)
@@ -495,12 +486,8 @@ def draw_releases(
                     f"release must return {n} releases along the first axis when "
                     f"size={n}, got shape {rows.shape}."
                 )
-            progress.add(n)
             return rows.reshape(n, -1)
-        each = []
-        for _ in range(n):
-            each.append(_as_numbers(release(database)).ravel())
-            progress.add(1)
+        each = [_as_numbers(release(database)).ravel() for _ in range(n)]
         if len({len(row) for row in each}) > 1:
             raise ValueError("release must return as many numbers in each call.")
         return np.array(each)

@@ -83,11 +83,8 @@ class Leak(StrEnum):
 
     SEEDED_NOISE = "seeded-noise"
     SEEDED_DRAW = "seeded-draw"
-    NOISELESS_CHOICE = "noiseless-choice"
-    SPLITS_BY_VALUES = "splits-by-values"
     PRIVATE_REFERENCE = "private-reference"
     PRIVATE_CLASSES = "private-classes"
-    PRIVATE_CATEGORIES = "private-categories"
     LEARNS_MORE = "learns-more"
     FITTED_PARTS = "fitted-parts"
     CHOSEN = "chosen"
@@ -99,9 +96,7 @@ class Leak(StrEnum):
         return self in _VOIDING
 
 
-_VOIDING = frozenset(
-    {Leak.SEEDED_NOISE, Leak.SEEDED_DRAW, Leak.NOISELESS_CHOICE, Leak.SPLITS_BY_VALUES}
-)
+_VOIDING = frozenset({Leak.SEEDED_NOISE, Leak.SEEDED_DRAW})
 
 
 class Assumption(StrEnum):
@@ -122,7 +117,6 @@ class Assumption(StrEnum):
     GIVEN_PAIRS = "given-pairs"
     GIVEN_QUERY = "given-query"
     ROW_WISE_SCORE = "row-wise-score"
-    PUBLIC_CATEGORIES = "public-categories"
     PUBLIC_STEPS = "public-steps"
     SUPERVISED_STEPS = "supervised-steps"
     FROZEN_PARTS = "frozen-parts"

@@ -9,8 +9,8 @@ import numpy as np
 
 from skparisk.core.checks import check_choice
 from skparisk.core.rounding import ceil_text
-from skparisk.cost import CostModel, Frontier, RiskLaw
-from skparisk.displays._steps import Display, Floats, fit_levels
+from skparisk.cost import CostModel, Frontier
+from skparisk.displays._base import Display, Floats, fit_levels
 
 _AXES = {
     "epsilon": "privacy level ε used for the cost",
@@ -96,7 +96,7 @@ class CostDisplay(Display):
         noise_epsilon: float | Sequence[float] = (0.7, 0.6, 0.5),
         *,
         n_outputs: int = 1,
-        law: str | RiskLaw = "exact",
+        law: Any = "exact",
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:

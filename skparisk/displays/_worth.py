@@ -20,9 +20,9 @@ from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._simulated import simulated
 from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
-from skparisk.displays._steps import Display, Floats
+from skparisk.displays._base import Display, Floats
 from skparisk.ledger import suspend_open
-from skparisk.model_selection._candidates import Records, fit_estimator, with_seeds
+from skparisk.model_selection._fits import Records, fit_estimator, with_seeds
 
 _N_TEST = 2_000
 # Fewer records say too little about how targets depend on features.

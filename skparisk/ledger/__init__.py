@@ -4,17 +4,16 @@ A :class:`PrivacyLedger` that is open is charged for every release of the librar
 refuses the one that would exceed its budget before any noise is drawn.
 """
 
+from skparisk.ledger._book import LedgerEntry as LedgerEntry
 from skparisk.ledger._book import LedgerError
-from skparisk.ledger._budget import LedgerEntry
 from skparisk.ledger._ledger import PrivacyLedger
-from skparisk.ledger._open import OPEN, check_room, spend, suspend_open
+from skparisk.ledger._open import OPEN as OPEN
+from skparisk.ledger._open import check_room as check_room
+from skparisk.ledger._open import spend, suspend_open
 
 __all__ = [
-    "OPEN",
-    "LedgerEntry",
     "LedgerError",
     "PrivacyLedger",
-    "check_room",
     "spend",
     "suspend_open",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Sequence
 from functools import partial
 from numbers import Real
 from typing import Any, NoReturn, Self, TextIO
@@ -14,24 +13,19 @@ from skparisk._text import printable
 from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate, Claim, as_certificate, as_certificates
 from skparisk.ledger._book import (
-    Book,
-    FileBook,
-    LedgerError,
-    Line,
-    MemoryBook,
-    budget_line,
-    from_jsonl,
-    read_other,
-    to_jsonl,
-)
-from skparisk.ledger._budget import (
     COMPOSITIONS,
+    Book,
     Budget,
+    FileBook,
     History,
     LedgerEntry,
+    LedgerError,
+    MemoryBook,
+    budget_line,
     in_words,
     left_in_words,
     limit_in_words,
+    to_jsonl,
     triple,
 )
 from skparisk.ledger._open import charge, close_book, open_book
@@ -123,7 +117,8 @@ class PrivacyLedger:
         budget = Budget(epsilon, delta, gamma, composition)
         # Imports what it will need.
         budget.spent(History().plus([as_certificate(1.0)]))
-        self._book = _make_book([budget_line(budget)], path)
+        line = budget_line(budget)
+        self._book = MemoryBook(line) if path is None else FileBook.create(path, line)
 
     @classmethod
     def open(
@@ -154,59 +149,15 @@ class PrivacyLedger:
         """
         ledger = cls.__new__(cls)
         ledger._book = book = FileBook(path)
-        _check_head(head, book.hashes, f"{book.path}")
-        return ledger
-
-    @classmethod
-    def from_jsonl(
-        cls,
-        file: str | os.PathLike[str] | TextIO,
-        *,
-        path: str | os.PathLike[str] | None = None,
-        head: str | None = None,
-    ) -> PrivacyLedger:
-        """Return a new ledger with the contents of an export, and the same head.
-
-        The two ledgers are independent from then on.
-
-        Parameters
-        ----------
-        file : str, path-like or text file
-            What `to_jsonl` wrote.
-
-        path, head : str or path-like, default=None
-            As for a new ledger, and as for `open`.
-
-        Raises
-        ------
-        LedgerError
-            If the export is not as the library wrote it; else as for a new ledger.
-
-        Examples
-        --------
-        >>> import io
-        >>> from skparisk.ledger import PrivacyLedger
-        >>> ledger = PrivacyLedger(epsilon=1.0)
-        >>> ledger.spend(0.4, note="mean age")
-        >>> export = io.StringIO()
-        >>> ledger.to_jsonl(export)
-        >>> again = PrivacyLedger.from_jsonl(io.StringIO(export.getvalue()))
-        >>> again.remaining(), again.head == ledger.head
-        (0.6, True)
-        """
-        if isinstance(file, str | bytes | os.PathLike):
-            source = os.fsdecode(file)
-            text = read_other(source)
-        else:
-            source, text = "the export", file.read()
-        lines = from_jsonl(text, source)
-        _check_head(head, [line.sha256 for line in lines], source)
-        ledger = cls.__new__(cls)
-        ledger._book = _make_book(lines, path, source)
+        if head is not None and head not in book.hashes:
+            raise LedgerError(
+                f"{book.path} has no line with the hash head={head!r}: it is not the "
+                "ledger that this was filed of, or it was rewritten since."
+            )
         return ledger
 
     def to_jsonl(self, file: str | os.PathLike[str] | TextIO) -> None:
-        """Export it as JSON lines, to read, to file and to import.
+        """Export it as JSON lines, to read and to file.
 
         The first line is the budget, the last one the number of lines; each other one
         is a charge, with its time, note and certificates. Each has the hash of all
@@ -393,24 +344,6 @@ class PrivacyLedger:
             for number, entry in enumerate(history.entries, 1)
         ]
         return {"rows": rows, "releases": releases}, spent
-
-
-def _make_book(
-    lines: Sequence[Line],
-    path: str | os.PathLike[str] | None,
-    source: str = "the ledger",
-) -> Book:
-    """Return a new book that begins with lines."""
-    book = MemoryBook(lines, source)
-    return book if path is None else FileBook.create(path, lines)
-
-
-def _check_head(head: str | None, hashes: Sequence[str], source: str) -> None:
-    if head is not None and head not in hashes:
-        raise LedgerError(
-            f"{source} has no line with the hash head={head!r}: it is not the ledger "
-            "that this was filed of, or it was rewritten since."
-        )
 
 
 def _level(release: Claim) -> str:

@@ -28,8 +28,7 @@ from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, as_certificates
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import UnrecordedReleaseError
-from skparisk.ledger._book import Book, now
-from skparisk.ledger._budget import LedgerEntry, refusal
+from skparisk.ledger._book import Book, LedgerEntry, now, refusal
 
 # Paths of markers in the environment, one a line.
 _VARIABLE = "SKPARISK_LEDGER"

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin
 from skparisk._checks import check_flag
 from skparisk._fitted import whole_fit
 from skparisk._linear_predictions import LinearPredictions
+from skparisk._matrix_noise import MatrixNoise
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import (
@@ -29,11 +30,9 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.linear_model._correction import CorrectionMixin
-from skparisk.linear_model._penalty import AskedPenalty, is_given
+from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
-from skparisk.moments import PrivateMoments
-from skparisk.moments._noise import MatrixNoise
-from skparisk.moments._sums import Units
+from skparisk.moments import PrivateMoments, Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import solved_ridge_bounds
@@ -250,10 +249,6 @@ class PrivateRidge(
         self.random_state = random_state
         self.noise_random_state = noise_random_state
         self.verbose = verbose
-
-    @property
-    def _query_is_given(self) -> bool:
-        return super()._query_is_given and is_given(self.alpha)
 
     @whole_fit
     def fit(

@@ -389,32 +389,14 @@ class RandomizedResponse:
         ValueError
             If a response is out of range, there is none, or p = q.
         """
-        counts, n = self._count(responses, least=1)
+        responses = _check_indices(responses, "responses", self.n_answers)
+        n = responses.size
+        if not n:
+            raise ValueError("responses must have a size of at least 1, got 0.")
+        counts = np.bincount(responses.ravel(), minlength=self.n_answers).tolist()
         scale, other = n * self._slope, n * self.weights[1]
         estimates = [(count * self._total - other) / scale for count in counts]
         return np.array(estimates)
-
-    def estimate_variances(self, responses: ArrayLike) -> NDArray[np.float64]:
-        """Estimate the variance of each estimated proportion, from the same responses.
-
-        Parameters
-        ----------
-        responses : array-like of int, of any shape
-            In [0, n_answers); at least two.
-
-        Returns
-        -------
-        variances : ndarray of shape (n_answers,)
-            Unbiased estimates of :meth:`variance`.
-
-        Raises
-        ------
-        ValueError
-            As for :meth:`estimate_proportions`, or if there are fewer than two.
-        """
-        counts, n = self._count(responses, least=2)
-        scale = n**2 * (n - 1) * self._slope**2
-        return np.array([c * (n - c) * self._total**2 / scale for c in counts])
 
     def variance(self, proportions: ArrayLike, n_responses: int) -> NDArray[np.float64]:
         """Return the variance of each estimated proportion.
@@ -471,15 +453,6 @@ class RandomizedResponse:
                 "nothing about the proportions."
             )
         return truth - other
-
-    def _count(self, responses: ArrayLike, least: int) -> tuple[list[int], int]:
-        responses = _check_indices(responses, "responses", self.n_answers)
-        if responses.size < least:
-            raise ValueError(
-                f"responses must have a size of at least {least}, got {responses.size}."
-            )
-        counts = np.bincount(responses.ravel(), minlength=self.n_answers)
-        return counts.tolist(), responses.size
 
 
 def _weights_of_level(n_answers: int, epsilon: float) -> tuple[int, int]:

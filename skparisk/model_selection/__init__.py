@@ -1,15 +1,11 @@
 """Choosing hyper-parameters of private estimators, and what that costs in privacy."""
 
 from skparisk.model_selection._exponential import ExponentialSelection
-from skparisk.model_selection._levels import search_certificate
-from skparisk.model_selection._reference import ReferenceSelection
 from skparisk.model_selection._search import PrivateGridSearchCV
 from skparisk.model_selection._simulation import simulate_scores
 
 __all__ = [
     "ExponentialSelection",
     "PrivateGridSearchCV",
-    "ReferenceSelection",
-    "search_certificate",
     "simulate_scores",
 ]

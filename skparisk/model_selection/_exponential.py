@@ -20,8 +20,13 @@ from skparisk.ledger import OPEN
 from skparisk.ledger._open import check_room
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import ExponentialMechanism
-from skparisk.model_selection._candidates import Records
-from skparisk.model_selection._fits import Choice, Task, charge_leaks, fit_recorded
+from skparisk.model_selection._fits import (
+    Choice,
+    Records,
+    Task,
+    charge_leaks,
+    fit_recorded,
+)
 
 RecordScore = Callable[[Any, Any], Any]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.utils import (
@@ -20,24 +22,125 @@ from skparisk._callers import leaks_around
 from skparisk._checks import check_n_jobs, check_verbose
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
-from skparisk.core.checks import check_random_state
+from skparisk.core.checks import IncompatibleError, check_random_state, is_whole
+from skparisk.core.compose import compose_basic
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values
-from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
-from skparisk.model_selection._fits import Task, refuse_private_records
-from skparisk.model_selection._levels import Candidate
-from skparisk.model_selection._reference import ReferenceSelection
-from skparisk.model_selection._simulation import check_single_scoring
-from skparisk.reference import TableReference
+from skparisk.model_selection._fits import (
+    Candidate,
+    Choice,
+    Records,
+    Task,
+    as_indexable,
+    charge_leaks,
+    configure,
+    find_samplers,
+    fit_recorded,
+    own_sampler,
+    refuse_private_records,
+)
+from skparisk.model_selection._simulation import check_single_scoring, simulate_scores
+from skparisk.neighbors import sample_database
+from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import is_reference
 
-Selection = ReferenceSelection | ExponentialSelection
 
-SELECTIONS: dict[str, type[Selection]] = {
-    "reference": ReferenceSelection,
-    "exponential": ExponentialSelection,
-}
+def check_cv(cv: Any) -> None:
+    """Refuse what are no splits of public records."""
+    many = hasattr(cv, "split") or isinstance(cv, Iterable)  # is not used up
+    if isinstance(cv, str) or not (cv is None or (cv >= 2 if is_whole(cv) else many)):
+        raise ValueError(
+            "cv must be None, a whole number >= 2, a splitter or an iterable of "
+            f"splits, got {cv!r}."
+        )
+
+
+def choose_by_reference(task: Task) -> Choice:
+    """Choose by simulation, and fit the best candidate to the private records."""
+    candidates, records = task.candidates, task.records
+    if len(candidates) > 1 and any(candidate.has_pairs for candidate in candidates):
+        raise IncompatibleError(
+            "selection='reference' must not look at the pairs that calibrate the "
+            "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
+            "reference with sampling='split'."
+        )
+    made, simulated = task.seeds.spawn(2)
+    estimators = [candidate.estimator for candidate in candidates]
+    n_records = _count_public_records(estimators, len(records))
+    public = _find_public_records(estimators[0], records, n_records, made)
+    scores = simulate_scores(
+        estimators,
+        *public,
+        n_records=n_records,
+        scoring=task.scoring,
+        cv=task.cv,
+        n_jobs=task.n_jobs,
+        random_state=np.random.default_rng(simulated),
+        verbose=task.verbose,
+    )
+    results = _tabulate([candidate.params for candidate in candidates], scores)
+    index = int(results["rank_test_score"].argmin())
+    told = charge_leaks([candidates[index]])
+    fitted, releases = fit_recorded(estimators[index], records)
+    return Choice(index, fitted, compose_basic([*told, *releases]), results)
+
+
+def _tabulate(
+    params: Sequence[dict[str, Any]], scores: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Return candidates and their scores as `cv_results_`, without times."""
+    with np.errstate(invalid="ignore"):  # infinite scores
+        means, deviations = scores.mean(axis=1), scores.std(axis=1)
+    comparable = np.where(np.isnan(means), -np.inf, means)
+    results: dict[str, Any] = {}
+    for name in sorted({name for candidate in params for name in candidate}):
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
+        for row, candidate in enumerate(params):
+            if name in candidate:
+                column[row] = candidate[name]
+        results[f"param_{name}"] = column
+    results["params"] = list(params)
+    for split, of_split in enumerate(scores.T):
+        results[f"split{split}_test_score"] = of_split
+    results["mean_test_score"] = means
+    results["std_test_score"] = deviations
+    above = comparable[None, :] > comparable[:, None]
+    results["rank_test_score"] = 1 + above.sum(axis=1, dtype=np.int32)
+    return results
+
+
+def _find_public_records(
+    estimator: Any, records: Records, n_records: int, seed: np.random.SeedSequence
+) -> tuple[Any, Any]:
+    """Return public records: those that were given, or of the sampler.
+
+    Not of the sampler in a pipeline, whose reference has the units of its last step. A
+    reference that is no table makes two records for each of `n_records`.
+    """
+    if records.X_reference is not None:
+        return records.X_reference, records.y_reference
+    sampler = own_sampler(estimator)
+    if sampler is None or sampler.reference is None:
+        raise ValueError(
+            "X_reference must be public records with selection='reference', which "
+            "scores the candidates on them, got None: give some, or choose on private "
+            "records by selection='exponential'."
+        )
+    reference = as_reference(sampler.reference)
+    if isinstance(reference, TableReference):
+        return reference.pool.X, reference.pool.y
+    return sample_database(reference, 2 * n_records, seed)
+
+
+def _count_public_records(estimators: Sequence[Any], n_records: int) -> int:
+    """Return the number of records that is public.
+
+    With "add-remove" that is what the sampler was given: there may be one less.
+    """
+    samplers = find_samplers(estimators)
+    known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
+    return max((number for number in known if number is not None), default=n_records)
 
 
 class PrivateGridSearchCV(GridSearchCV):
@@ -58,17 +161,25 @@ class PrivateGridSearchCV(GridSearchCV):
     param_grid : dict or list of dict
         As in `GridSearchCV`. Public: it must not depend on the private data.
 
-    selection : str or selection object, default="reference"
-        How the candidate is chosen. A name is short for the object with its defaults.
+    selection : {"reference", "exponential"} or ExponentialSelection, \
+            default="reference"
+        How the candidate is chosen.
 
-        * "reference", or :class:`ReferenceSelection`: by simulation on public records.
-          The choice is free, and the best candidate is fitted once.
+        * "reference": by the scores of
+          :func:`~skparisk.model_selection.simulate_scores` on public records: those
+          that `fit` is given, or the reference of the sampler. The choice is free, and
+          the best candidate is fitted once. Candidates whose pairs were drawn before
+          the choice are refused.
         * "exponential", or :class:`ExponentialSelection`: all candidates are fitted to
           one part of the private records, and the exponential mechanism chooses by
           scores on the other part.
 
     scoring : str, callable or None, default=None
         One score for public records, and for `score`, as in `GridSearchCV`.
+
+    cv : int, splitter or iterable, default=5
+        For "reference": splits of the public records, as in `GridSearchCV`; an int is
+        >= 2.
 
     n_jobs : int, default=None
         Workers of the simulation by "reference". Private records are worked on in this
@@ -98,11 +209,8 @@ class PrivateGridSearchCV(GridSearchCV):
     best_index_ : int
         Their number in ``ParameterGrid(param_grid)``.
 
-    cv_results_ : dict
-        For "reference", if it was public: as in `GridSearchCV`, without times.
-
-    best_score_ : float
-        For "reference", if it was public: mean score of the best candidate.
+    cv_results_, best_score_ : dict, float
+        For "reference": as in `GridSearchCV`, without times.
 
     scorer_ : callable
         Scorer of `score`.
@@ -115,8 +223,9 @@ class PrivateGridSearchCV(GridSearchCV):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-private-search`). That of the selection object, with its
-    assumptions. Objects of other classes, also of subclasses, are refused.
+    **Guarantee**. By "reference" that of one fit (:ref:`thm-free-simulation`): the
+    caller must ensure that the reference is public and describes the population. Else
+    that of :class:`ExponentialSelection`.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged as the search goes on. If
     a fit fails, so does the search, and charges stay. Searches in several threads at
@@ -140,33 +249,25 @@ class PrivateGridSearchCV(GridSearchCV):
         estimator: Any,
         param_grid: Any,
         *,
-        selection: str | Selection = "reference",
+        selection: str | ExponentialSelection = "reference",
         scoring: Any = None,
+        cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
         verbose: int | None = 0,
     ) -> None:
         super().__init__(
-            estimator, param_grid, scoring=scoring, n_jobs=n_jobs, verbose=verbose
+            estimator,
+            param_grid,
+            scoring=scoring,
+            cv=cv,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
         self.selection = selection
         self.random_state = random_state
         self.noise_random_state = noise_random_state
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a selection also where it is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            As in scikit-learn. ``selection__epsilon`` and the like make an object of a
-            name.
-        """
-        selection = params.get("selection", self.selection)
-        if any(name.startswith("selection__") for name in params):
-            params = {**params, "selection": _as_selection(selection)}
-        return super().set_params(**params)
 
     @whole_fit
     def fit(
@@ -182,12 +283,11 @@ class PrivateGridSearchCV(GridSearchCV):
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets or labels.
 
-        X_reference : array-like or TableReference, default=None
-            Public records of shape (n_rows, n_features), in the units that `X` has
-            here; a pipeline transforms them as it does `X`. Candidates are scored on
-            them (but for "exponential"), and those that sample pairs, and have no
-            reference of their own, sample from them. A TableReference has its targets
-            with it. For "reference" None stands for the reference of the sampler.
+        X_reference : array-like of shape (n_rows, n_features), default=None
+            Public records, in the units that `X` has here; a pipeline transforms them
+            as it does `X`. Candidates are scored on them (but for "exponential"), and
+            those that sample pairs, and have no reference of their own, sample from
+            them. For "reference" None stands for the reference of the sampler.
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
@@ -195,8 +295,8 @@ class PrivateGridSearchCV(GridSearchCV):
         Raises
         ------
         ValueError
-            If a parameter is out of range, a candidate refuses its parameters, or its
-            fit fails.
+            If a parameter is out of range, there is no public reference for
+            "reference", a candidate refuses its parameters, or its fit fails.
 
         IncompatibleError
             If a candidate is not private, or has another relation than "replace-one"
@@ -209,20 +309,17 @@ class PrivateGridSearchCV(GridSearchCV):
         Warns
         -----
         PrivacyLeakWarning
-            If "reference" has no reference but the training data, parts that are not of
-            skparisk are fitted to them, or the noise is seeded; and what the candidates
-            warn of.
+            If parts that are not of skparisk are fitted to the private records, or the
+            noise is seeded; and what the candidates warn of.
         """
-        selection = self._check_parameters()
+        exponential = self._check_parameters()
         check_consistent_length(X, y)
-        if isinstance(X_reference, TableReference):
-            X_reference, y_reference = _unpack(X_reference, y_reference, y)
-        elif is_reference(X_reference):
+        if is_reference(X_reference):
             raise ValueError(
-                "X_reference must be records or a TableReference in a search, got a "
+                "X_reference must be records in a search, got a "
                 f"{type(X_reference).__name__}: give it to the SensitivitySampler of "
-                "the estimator, as its reference. Candidates are then scored on "
-                "records that are drawn from it."
+                "the estimator, as its reference. Candidates are then scored on its "
+                "records."
             )
         if (y_reference is None) != (X_reference is None or y is None):
             raise ValueError(
@@ -243,13 +340,14 @@ class PrivateGridSearchCV(GridSearchCV):
             np.random.SeedSequence(int.from_bytes(entropy, "little")),
             estimator=self.estimator,
             scoring=self.scoring,
+            cv=self.cv,
             n_jobs=self.n_jobs,
             verbose=check_verbose(self.verbose),
             noise_random_state=self.noise_random_state,
         )
         # Their fits are silent, and say it on their certificates.
         leaks_around()
-        choice = selection._choose(task)
+        choice = exponential._choose(task) if exponential else choose_by_reference(task)
         self.scorer_ = scorer
         self.multimetric_ = False
         self.best_index_ = choice.index
@@ -267,16 +365,29 @@ class PrivateGridSearchCV(GridSearchCV):
         """Return what `fit` asks for, and what the estimator does."""
         return super().get_metadata_routing().add_self_request(self)
 
-    def _check_parameters(self) -> Selection:
-        """Return the selection, with all parameters checked."""
-        selection = _as_selection(self.selection)
-        selection._check_parameters()
+    def _check_parameters(self) -> ExponentialSelection | None:
+        """Return the selection unless it is by reference, with all parameters checked.
+
+        Not of another type: it could claim more than it was charged for.
+        """
+        selection = self.selection
+        if isinstance(selection, str) and selection == "exponential":
+            selection = ExponentialSelection()
+        by_reference = isinstance(selection, str) and selection == "reference"
+        if not by_reference and type(selection) is not ExponentialSelection:
+            raise ValueError(
+                "selection must be 'reference', 'exponential' or "
+                f"ExponentialSelection(...); got {self.selection!r}."
+            )
+        if not isinstance(selection, str):
+            selection._check_parameters()
+        check_cv(self.cv)
         check_single_scoring(self.scoring)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         check_random_state(self.random_state, "random_state")
         noise_source(self.noise_random_state)
-        return selection
+        return None if isinstance(selection, str) else selection
 
     def _check_records(self, records: Records) -> None:
         """Refuse what no fit would take before anything is released."""
@@ -290,45 +401,9 @@ class PrivateGridSearchCV(GridSearchCV):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        chosen = self.selection
-        free = chosen == "reference" or isinstance(chosen, ReferenceSelection)
+        free = isinstance(self.selection, str) and self.selection == "reference"
         theirs = get_tags(self.estimator)
         noisy = not free and self.noise_random_state is None
         tags.non_deterministic = noisy or theirs.non_deterministic
         tags.target_tags = theirs.target_tags
         return tags
-
-
-def _unpack(table: TableReference, y_reference: Any, y: Any) -> tuple[Any, Any]:
-    """Return the records of a reference, and their targets if there are any of `X`."""
-    if y_reference is not None:
-        raise ValueError(
-            "y_reference must be None if X_reference is a TableReference, which has "
-            "its targets with it."
-        )
-    if table.rows_per_person is not None:
-        raise ValueError(
-            "X_reference must have no groups in a search, which is about people of one "
-            "row each: search on public records alone, and fit what was found."
-        )
-    if table.sampling != "leave-out":
-        raise ValueError(
-            "X_reference must have sampling='leave-out' in a search, got "
-            f"{table.sampling!r}: give such a table to the SensitivitySampler."
-        )
-    return table.pool.X, None if y is None else table.pool.y
-
-
-def _as_selection(selection: Any) -> Selection:
-    """Return the selection of a name, or the one that is given.
-
-    Not of another type: it could claim more than it was charged for.
-    """
-    if isinstance(selection, str) and selection in SELECTIONS:
-        return SELECTIONS[selection]()
-    if type(selection) not in SELECTIONS.values():
-        allowed = ", ".join(
-            f"{name!r} or {kind.__name__}(...)" for name, kind in SELECTIONS.items()
-        )
-        raise ValueError(f"selection must be one of {allowed}; got {selection!r}.")
-    return selection

@@ -1,4 +1,4 @@
-"""The report of a certificate or a ledger, and the files that it is written to."""
+"""Reports of certificates and ledgers, their files, and policies of institutions."""
 
 from __future__ import annotations
 
@@ -11,34 +11,214 @@ import math
 import os
 import platform
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.metadata import version
 from importlib.resources import files
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skparisk import _words as words
 from skparisk._checks import check_flag
 from skparisk._filed import FiledCertificate
-from skparisk._text import guesses_text, printable, strict
+from skparisk._text import printable
 from skparisk._version import __version__
-from skparisk.audit import ClaimAudit
+from skparisk.core.checks import check_number, check_relation
 from skparisk.core.claim import Claim, Unit, as_certificate
 from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
-from skparisk.core.rounding import ceil_text
-from skparisk.cost import CostModel
+from skparisk.core.rounding import add_up, ceil_text
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
-from skparisk.report._policy import Check, Policy
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class Check:
+    """The result of one rule of a policy.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+
+    passed : bool
+        Whether it is kept.
+
+    found, required : str
+        In words.
+    """
+
+    rule: str
+    passed: bool
+    found: str
+    required: str
+
+    def __str__(self) -> str:
+        word = "pass" if self.passed else "FAIL"
+        return f"{word}  {self.rule}: {self.found} (required: {self.required})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Limits that a certificate must keep; None and False are no rules.
+
+    There is always one rule more: the guarantee must stand as it is written.
+
+    Parameters
+    ----------
+    epsilon : float, default=None
+        Largest privacy level, in (0, inf). Unitless.
+
+    delta, gamma : float, default=None
+        Largest delta, and largest risk with the probability that the certificate fails,
+        in [0, 1].
+
+    relation : {"replace-one", "add-remove"}, default=None
+        Required neighboring databases.
+
+    reference_audited : bool, default=False
+        Require an audit that supports the risk, where pairs were sampled.
+
+    public_reference : bool, default=False
+        Require pairs of a public reference, by the word of the caller, or none.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from skparisk.core import as_certificate
+    >>> from skparisk.report import Policy
+    >>> for check in Policy(epsilon=1.0, gamma=0.05).check(as_certificate(2.0)):
+    ...     print(check)
+    pass  guarantee: it stands (required: it stands as it is written)
+    FAIL  epsilon: 2 (required: at most 1)
+    pass  gamma: 0 (required: at most 0.05)
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    gamma: float | None = None
+    relation: str | None = None
+    reference_audited: bool = False
+    public_reference: bool = False
+
+    def __post_init__(self) -> None:
+        # None may be infinite, as that would be no rule.
+        limits = {"epsilon": "(0, inf)", "delta": "[0, 1]", "gamma": "[0, 1]"}
+        for name, allowed in limits.items():
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name, allowed)
+        if self.relation is not None:
+            check_relation(self.relation)
+        for name in ("reference_audited", "public_reference"):
+            check_flag(getattr(self, name), name)
+
+    @classmethod
+    def from_toml(cls, path: Any) -> Self:
+        """Return the policy of a file of TOML, with the parameters as its keys.
+
+        Raises
+        ------
+        ValueError
+            If a key is unknown, a value is out of range, or there is no rule.
+        """
+        rules = tomllib.loads(Path(path).read_text("utf-8"))
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in rules if name not in known]
+        if unknown or not rules:
+            raise ValueError(
+                f"a policy must have one of the keys {known}, and no others; got "
+                f"{unknown or 'none'}."
+            )
+        return cls(**rules)
+
+    def check(self, certificate: Claim, *others: Claim) -> tuple[Check, ...]:
+        """Return what each rule says.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            What is checked.
+
+        *others : Certificate
+            Of other releases of the same records, such as private scores. All
+            guarantees must stand, and the limits are for sums. There are no sums over
+            different relations.
+
+        Returns
+        -------
+        checks : tuple of Check
+            Of the guarantee, and of each rule that is set, in the order of the
+            parameters. Without a guarantee no limit is kept.
+        """
+        claim, claims = certificate, [certificate, *others]
+        wrong = next((each for each in claims if not each.private), claim)
+        stands = "it stands" if wrong.private else " ".join(words.void_reasons(wrong))
+        leaks = "released without noise: " + " ".join(words.leaks(wrong))
+        found = stands or (leaks if wrong.leaks else " ".join(words.doubts(wrong)))
+        checks = [
+            Check("guarantee", wrong.private, found, "it stands as it is written")
+        ]
+        risks = [part for each in claims for part in (each.risk, each.failure_prob)]
+        numbers = {
+            "epsilon": add_up([each.epsilon for each in claims]),
+            "delta": add_up([each.delta for each in claims]),
+            "gamma": add_up(risks),
+        }
+        void = any(each.void for each in claims)
+        # Levels of one relation do not add up to one of another.
+        void |= len({each.relation for each in claims} - {None}) > 1
+        for name, number in numbers.items():
+            limit = getattr(self, name)
+            if limit is not None:
+                kept = not void and number <= limit
+                found = "none is guaranteed" if void else ceil_text(number)
+                checks.append(Check(name, kept, found, f"at most {limit:g}"))
+        if self.relation is not None:
+            same = claim.relation == self.relation
+            found = claim.relation or "none"
+            checks.append(Check("relation", same, found, self.relation))
+        if self.reference_audited:
+            audited = "reference_audited", *_audited(claim)
+            checks.append(Check(*audited, "an audit supports the risk"))
+        if self.public_reference:
+            public = "public_reference", *_public(claim)
+            checks.append(Check(*public, "a public one, or none"))
+        return tuple(checks)
+
+
+def _samples(claim: Claim) -> bool:
+    """Tell if a claim may rest on sampled pairs; of several releases, by the risk."""
+    if claim.evidence is not None:
+        return claim.evidence.n_pairs is not None
+    return claim.randomness != "explicit" and bool(claim.risk or claim.failure_prob)
+
+
+def _audited(claim: Claim) -> tuple[bool, str]:
+    if not _samples(claim):
+        return not claim.void, "nothing was sampled"
+    audit = None if claim.evidence is None else claim.evidence.audit
+    if audit is None:
+        return False, "not audited"
+    return audit.verdict == "supported" and not audit.seeded, words.audit_summary(audit)
+
+
+def _public(claim: Claim) -> tuple[bool, str]:
+    if claim.reference_is_private:
+        return False, "the private data themselves"
+    if claim.protects_membership:
+        return False, "a sample of the records themselves"
+    if not _samples(claim):
+        return not claim.void, "nothing was sampled"
+    return True, "public, by the word of the caller"
+
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -93,87 +273,6 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where} is out of range, got {value!r}"
 
 
-_WIDTH = 340
-# Of a curve: each of them holds by itself, so that fewer say less, and nothing wrong.
-_MOST_POINTS = 60
-
-
-def gain_picture(claim: Claim) -> str:
-    """Draw how often an attacker guesses right; nothing without a guarantee."""
-    if claim.void:
-        return ""
-    gain = claim.advantage
-    bars = [("guessing blindly", 50.0, "quiet")]
-    bars.append(("on average, at most", float(guesses_text(gain.mean)), "bar"))
-    if gain.risk and gain.quantile < 1:
-        most = float(guesses_text(gain.quantile))
-        bars.append(("all but the risk, at most", most, "bar"))
-    parts = []
-    for place, (name, value, kind) in enumerate(bars):
-        top = 8 + 34 * place
-        parts.append(
-            f"<text x='0' y='{top + 8}'>{name}: {value:g} in 100</text>"
-            f"<rect class='track' x='0' y='{top + 13}' width='{_WIDTH}' height='9'/>"
-            f"<rect class='{kind}' x='0' y='{top + 13}' height='9' "
-            f"width='{_WIDTH * value / 100:.1f}'/>"
-        )
-    said = "; ".join(f"{name} {value:g} of 100" for name, value, _ in bars)
-    return _svg("Right guesses of an attacker", said, 34 * len(bars) + 8, parts)
-
-
-def risk_picture(claim: Claim) -> str:
-    """Draw the risks that are certified for other levels, if there are any."""
-    if claim.void:
-        return ""
-    levels, risks = claim.points()
-    kept = np.isfinite(levels) & (levels > 0) & (risks > 0)
-    order = np.argsort(levels[kept], kind="stable")
-    levels = levels[kept][order]
-    risks = np.minimum.accumulate(risks[kept][order])
-    if len(levels) < 3 or levels.max() <= levels.min() or risks.max() <= risks.min():
-        return ""
-    chosen = np.unique(np.linspace(0, len(levels) - 1, _MOST_POINTS).astype(int))
-    levels, risks = levels[chosen], risks[chosen]
-    left, right, top, bottom = 44, _WIDTH - 10, 22, 190
-    x = _places(levels, left, right)
-    y = _places(risks, bottom, top)
-    steps = f"M{x[0]:.1f} {y[0]:.1f}" + "".join(
-        f"H{across:.1f}V{up:.1f}" for across, up in zip(x[1:], y[1:], strict=True)
-    )
-    parts = [
-        f"<path class='axis' d='M{left} {top}V{bottom}H{right}'/>",
-        f"<path class='line' d='{steps}'/>",
-        "<text x='0' y='12'>risk</text>",
-        f"<text x='0' y='{top + 8}'>{risks.max():.2g}</text>",
-        f"<text x='0' y='{bottom}'>{risks.min():.2g}</text>",
-        f"<text x='{left}' y='{bottom + 16}'>{levels.min():.2g}</text>",
-        f"<text x='{right}' y='{bottom + 16}' text-anchor='end'>{levels.max():.3g}"
-        "</text>",
-        f"<text x='{(left + right) / 2}' y='{bottom + 16}' text-anchor='middle'>"
-        "epsilon</text>",
-    ]
-    said = (
-        f"From a risk of {ceil_text(float(risks[0]), 3)} at epsilon {levels[0]:.3g} to "
-        f"{ceil_text(float(risks[-1]), 3)} at {levels[-1]:.3g}, both on log scales."
-    )
-    return _svg("Certified risk at other privacy levels", said, bottom + 24, parts)
-
-
-def _places(values: Floats, first: float, last: float) -> Floats:
-    """Return where values are between two ends, on a log scale."""
-    logs = np.log(values)
-    shares = (logs - logs.min()) / (logs.max() - logs.min())
-    return first + (last - first) * shares
-
-
-def _svg(title: str, said: str, height: float, parts: list[str]) -> str:
-    return (
-        f"<figure><svg viewBox='0 0 {_WIDTH} {math.ceil(height)}' role='img' "
-        f"aria-label='{html.escape(title)}. {html.escape(said)}'>{''.join(parts)}</svg>"
-        f"<figcaption>{html.escape(title)}</figcaption></figure>"
-    )
-
-
 Rows = tuple[tuple[str, str], ...]
 
 INSIDE = "inside the environment only: it was computed from private data without noise"
@@ -207,7 +306,6 @@ class Section:
     items: tuple[str, ...] = ()
     # A table of several columns: the first row is its head.
     table: tuple[tuple[str, ...], ...] = ()
-    pictures: tuple[str, ...] = ()
     # Whether the texts are a warning.
     alarm: bool = False
 
@@ -245,9 +343,7 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
             rows=(
                 *words.gain_rows(claim),
                 *_error(document["noise"], claim),
-                *_cost(document["cost"], claim),
             ),
-            pictures=(gain_picture(claim), risk_picture(claim)),
         ),
         _evidence(document, claim),
         _checks(document),
@@ -341,28 +437,8 @@ def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
     return ((name, f"{text} (standard deviation, in units of the output){inside}"),)
 
 
-def _cost(cost: Mapping[str, Any] | None, claim: Claim) -> Rows:
-    """Return what is to be paid, by the numbers that somebody declared."""
-    if cost is None:
-        return ()
-    by = ", ".join(f"{name} {value:g}" for name, value in cost["declared"].items())
-    total = f"{float(cost['total']):,.2f}"
-    text = f"{total} in units of money, by a {cost['model']} with {by} (declared)"
-    if not claim.private:
-        text += "; the full compensation, as the guarantee does not stand"
-    return (("cost for all people together", text),)
-
-
 def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
     rows = list(words.audit_rows(claim))
-    audit = document["attack_audit"]
-    texts: tuple[str, ...] = ()
-    items: tuple[str, ...] = ()
-    if audit is not None:
-        inside = "" if audit["public"] else f" ({INSIDE})"
-        rows.append(("attack audit", audit["verdict"] + inside))
-        texts = (f"What the attacks on such releases show{inside}:",)
-        items = tuple(audit["meaning"])
     if claim.reference_is_private:
         rows.append(("sensitivity and noise scale", INSIDE))
     rows += [
@@ -372,9 +448,8 @@ def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
         )
         for score in document["scores"]
     ]
-    if not rows:
-        texts = ("No audit was made, and no score was given.",)
-    return Section("Evidence", texts, tuple(rows), items)
+    none = () if rows else ("No audit was made, and no score was given.",)
+    return Section("Evidence", none, tuple(rows))
 
 
 def _checks(document: Mapping[str, Any]) -> Section:
@@ -393,21 +468,16 @@ def _checks(document: Mapping[str, Any]) -> Section:
     )
     said = "Every rule is kept." if kept else "It does not keep the policy."
     table = (("rule", "result", "found", "required"), *rows)
-    attacked = any(check["rule"] == "attack_audited" for check in checks)
-    audit = document["attack_audit"]
-    inside = attacked and audit and not audit["public"]
-    texts = (said, f"The rule attack_audited is {INSIDE}.") if inside else (said,)
-    return Section(title, texts, table=table, alarm=not kept)
+    return Section(title, (said,), table=table, alarm=not kept)
 
 
 # No script, no network: the page says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1a1c20; --page: #ffffff; --quiet: #565b66;
-  --rule: #c9ccd3; --mark: #0b57a4; --alarm: #9b1c00; --track: #e3e6eb; }
+  --rule: #c9ccd3; --alarm: #9b1c00; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e9eaee; --page: #15171b;
-  --quiet: #a7adba; --rule: #444a55; --mark: #8ab8ff; --alarm: #ffb19e;
-  --track: #333945; } }
+  --quiet: #a7adba; --rule: #444a55; --alarm: #ffb19e; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 50rem; padding: 1rem; color: var(--ink);
   background: var(--page); font: 1rem/1.5 system-ui, sans-serif;
@@ -425,17 +495,9 @@ table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 .wide { overflow-x: auto; overflow-wrap: break-word; margin-top: 1rem; }
-figure { margin: 1rem 0; max-width: 32rem; }
-figcaption { color: var(--quiet); }
-svg { width: 100%; height: auto; }
-svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
-.track { fill: var(--track); } .bar { fill: var(--mark); }
-.quiet { fill: var(--quiet); }
-.axis, .line { fill: none; stroke: var(--quiet); }
-.line { stroke: var(--mark); stroke-width: 2; }
 @media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
   body { max-width: none; font-size: 10pt; } h2 { break-after: avoid; }
-  tr, figure { break-inside: avoid; } }
+  tr { break-inside: avoid; } }
 """
 
 
@@ -487,7 +549,7 @@ def _section_in_html(section: Section) -> str:
             f"<table>{caption}<thead><tr>{titles}</tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
-    return f"<section>{''.join((*parts, *section.pictures))}</section>\n"
+    return f"<section>{''.join(parts)}</section>\n"
 
 
 def as_markdown(
@@ -521,15 +583,6 @@ def _plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-# Whose results.json this is the shape of: ACRO reads that of its own version alone.
-_ACRO_VERSION = "1.0.2"
-_NUMBERS = ("epsilon", "delta", "risk", "failure_prob", "randomness", "relation")
-
-
-def _on_trust(claim: Claim) -> list[str]:
-    return [f"Taken on trust: {text}." for text in claim.conditions]
-
-
 def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
     """Return standard deviations of the noise of outputs; None if they are not known.
 
@@ -559,19 +612,6 @@ def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
     return {"typical": typical, "least": least, "most": most}
 
 
-def cost_of(cost: CostModel, claim: Claim) -> dict[str, Any]:
-    """Return what the release costs by numbers that were declared."""
-    return {
-        "model": type(cost).__name__,
-        "declared": {
-            name: float(value)
-            for name, value in vars(cost).items()
-            if isinstance(value, Real) and math.isfinite(value)
-        },
-        "total": strict(cost.budget_of(claim)),
-    }
-
-
 SCHEMA = {"schema": "skparisk.report", "schema_version": 1}
 DECLARED = ("project", "data_set", "product", "use", "not_for")
 _DECISION = ("checker", "date", "decision", "reason")
@@ -599,17 +639,6 @@ class Report:
         By name. A :class:`~skparisk.metrics.PrivateScore` adds to the claim in the
         limits of the policy, also if `source` is a ledger that holds it. Any other is
         marked as "inside the environment only".
-
-    cost : CostModel, default=None
-        Declared costs of privacy levels, such as a
-        :class:`~skparisk.cost.CompensationModel`.
-
-    attack_audit : ClaimAudit, default=None
-        Attacks on such releases (:func:`~skparisk.audit_claim`), of the same level,
-        delta and relation. Marked as "inside the environment only".
-
-    audit_is_public : bool, default=False
-        Whether the records of that audit were public or simulated: no such mark.
 
     project, data_set, product, use, not_for : str, default=""
         Declarations, taken over as they are.
@@ -658,9 +687,6 @@ class Report:
         policy: Policy | None = None,
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
-        cost: CostModel | None = None,
-        attack_audit: ClaimAudit | None = None,
-        audit_is_public: bool = False,
         project: str = "",
         data_set: str = "",
         product: str = "",
@@ -678,14 +704,11 @@ class Report:
         for value, name, kind in (
             (ledger, "ledger", PrivacyLedger),
             (policy, "policy", Policy),
-            (cost, "cost", CostModel),
-            (attack_audit, "attack_audit", ClaimAudit),
         ):
             if value is not None and not isinstance(value, kind):
                 raise ValueError(
                     f"{name} must be None or a {kind.__name__}, got {value!r}."
                 )
-        check_flag(audit_is_public, "audit_is_public")
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
@@ -705,9 +728,7 @@ class Report:
             "certificate": claim.to_dict(curve=True),
             "ledger": None if ledger is None else ledger._as_dict(),
             "noise": noise_of(source, claim),
-            "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],
-            "attack_audit": _audit(attack_audit, claim, audit_is_public),
             "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
         }
@@ -744,14 +765,12 @@ class Report:
         return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
 
     def check(self, policy: Policy) -> tuple[Check, ...]:
-        """Check the claim, its private scores and its attack audit against a policy."""
-        attacked, scores = self.document["attack_audit"], self.document["scores"]
-        verdict = None if attacked is None else attacked["verdict"]
-        private = [one["certificate"] for one in scores]
+        """Check the claim and its private scores against a policy."""
+        private = [one["certificate"] for one in self.document["scores"]]
         claims = [
             FiledCertificate.from_dict(each) for each in private if each is not None
         ]
-        return policy.check(self.certificate, *claims, attack_verdict=verdict)
+        return policy.check(self.certificate, *claims)
 
     @property
     def id(self) -> str:
@@ -798,65 +817,19 @@ class Report:
         }
         return as_markdown(self.title, self.verdict, self._sections, head)
 
-    def to_acro(self) -> str:
-        """Return it as a file ``results.json`` of ACRO, for output checkers.
-
-        With one output of the type "custom". Its status is "fail" where the guarantee
-        does not stand as written or a rule of the policy is broken, else "review".
-        """
-        document, claim = self.document, self.certificate
-        checks = document["checks"] or []
-        # It is never "pass": whoever wrote the report chose the policy.
-        broken = not claim.private or not all(check["passed"] for check in checks)
-        status = "fail" if broken else "review"
-        names = ("passed", "found", "required")
-        outcome = {
-            name: {check["rule"]: check[name] for check in checks} for name in names
-        }
-        files = document["files"]
-        record = {
-            "uid": "output_0",
-            "status": status,
-            "type": "custom",
-            "properties": {
-                "method": "skparisk",
-                **{name: document["certificate"][name] for name in _NUMBERS},
-                "private": claim.private,
-                "report": document["id"],
-                "sha256": {file["name"]: file["sha256"] for file in files},
-            },
-            "files": [{"name": file["name"], "sdc": {}} for file in files],
-            "outcome": outcome if checks else {},
-            "command": printable(document["declared"]["product"]) or "skparisk",
-            "summary": f"{status}; {claim.guarantee}",
-            "timestamp": document["created"],
-            "comments": [*claim.caveats, *_on_trust(claim)],
-            "exception": "",
-            "fair": {},
-        }
-        tool = {
-            "@type": "SoftwareApplication",
-            "name": "skparisk",
-            "version": document["versions"]["skparisk"],
-        }
-        results = {"output_0": record}
-        whole = {"version": _ACRO_VERSION, "tool": tool, "results": results}
-        return json.dumps(whole, indent=4, allow_nan=False) + "\n"
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that ends in .html, .json, .md or .acro.json."""
+        """Write it to a file that ends in .html, .json or .md."""
         Path(path).write_bytes(self._content(path))
 
     def _content(self, path: str | os.PathLike[str]) -> bytes:
         """Return what is written to a file of that name."""
         writers = {
-            ".acro.json": self.to_acro,
             ".html": self.to_html,
             ".json": self.to_json,
             ".md": self.to_markdown,
         }
         for ending, write in writers.items():
-            if Path(path).name.endswith(ending):
+            if Path(path).suffix == ending:
                 return write().encode("utf-8")
         raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
 
@@ -900,21 +873,6 @@ def _score(name: str, score: Any) -> dict[str, Any]:
         "private": claim is not None and claim.private,
         "certificate": None if claim is None else claim.to_dict(),
     }
-
-
-def _audit(audit: Any, claim: Claim, public: bool) -> dict[str, Any] | None:
-    """Return what an audit says, if there is one, which must be of such a claim."""
-    if audit is None:
-        return None
-    names = ("epsilon", "delta", "relation")
-    audited, own = ([getattr(one, n) for n in names] for one in (audit.claim, claim))
-    if audited != own:
-        raise ValueError(
-            f"attack_audit must be of the claim of source, with {', '.join(names)} = "
-            f"{own}, got one of {audited}."
-        )
-    meaning = [printable(text) for text in audit.to_dict()["meaning"]]
-    return {"verdict": audit.verdict, "meaning": meaning, "public": bool(public)}
 
 
 def _id_of(document: Mapping[str, Any]) -> str:

@@ -136,14 +136,6 @@ def test_changes_by_another_program_are_noticed(filed, statement, message):
     assert str(filed) in str(info.value)
 
 
-def test_a_file_without_lines_is_no_ledger(filed):
-    with database(filed) as connection:
-        connection.execute("DELETE FROM lines")
-        connection.execute("DELETE FROM checkpoint")
-    with pytest.raises(LedgerError, match="has 0 lines"):
-        PrivacyLedger.open(filed)
-
-
 def test_two_lines_that_change_places_are_noticed(filed):
     with database(filed) as connection:
         for change in (

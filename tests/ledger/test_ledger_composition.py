@@ -1,18 +1,17 @@
 """A ledger charges by a composition rule, and says what remains by it."""
 
 import itertools
-import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledgers import COMPOSITIONS, join, levels
+from ledgers import COMPOSITIONS
 from releases import compose_filter
 
 from skparisk.core.claim import Assumption, DominatingLoss, Doubt, Leak, mint
 from skparisk.core.compose import Totals, compose_basic, compose_exact
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import PrivacyLedger, _budget
+from skparisk.ledger import PrivacyLedger, _book
 
 fractions_of_one = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.7])
 certificates = st.builds(
@@ -62,25 +61,6 @@ def test_sums_that_are_kept_are_those_of_the_whole_list(parts, delta, share):
     )
 
 
-@pytest.mark.parametrize("name", ["basic", "advanced"])
-def test_a_charge_adds_up_what_is_new_only(make, name, monkeypatch):
-    ledger = make(**COMPOSITIONS[name] | {"epsilon": 9.0})
-    ledger.spend(*[(0.01,)] * 500)
-    added = []
-    plus = Totals.plus
-
-    def count(*arguments):
-        added.append(1)
-        return plus(*arguments)
-
-    monkeypatch.setattr(Totals, "plus", count)
-    for _ in range(5):
-        ledger.spend(0.01)
-    assert len(added) == 10  # when it is checked, and when it is written
-    assert ledger.remaining(10**6) > 0
-    assert len(added) < 100
-
-
 def test_what_remains_by_exact_composition_is_for_so_many_at_most():
     ledger = PrivacyLedger(**COMPOSITIONS["exact"])
     with pytest.raises(ValueError, match="n must be at most 10000"):
@@ -88,30 +68,11 @@ def test_what_remains_by_exact_composition_is_for_so_many_at_most():
     assert PrivacyLedger(1.0).remaining(10_001) > 0
 
 
-def test_nobody_waits_until_it_is_known_what_still_fits(make, monkeypatch):
-    ledger = make(**COMPOSITIONS["exact"])
-    remaining = _budget.Budget.remaining
-
-    def look(*arguments):
-        thread = threading.Thread(target=ledger.spend, args=(0.25,), daemon=True)
-        thread.start()
-        join(thread)
-        return remaining(*arguments)
-
-    monkeypatch.setattr(_budget.Budget, "remaining", look)
-    ledger.spend(0.5)
-    with pytest.raises(BudgetExceededError) as info:
-        ledger.spend(3.0)
-    assert info.value.spent[0] <= 0.5
-    assert info.value.largest_epsilon == pytest.approx(0.5, rel=1e-3)
-    assert levels(ledger) == [0.5, 0.25]
-
-
 def test_what_is_missing_for_a_rule_is_noticed_at_once(monkeypatch):
     def fail(*_, **__):
         raise ImportError("needs dp-accounting")
 
-    monkeypatch.setattr("skparisk.ledger._budget.exact_total", fail)
+    monkeypatch.setattr(_book, "exact_total", fail)
     with pytest.raises(ImportError, match="dp-accounting"):
         PrivacyLedger(1.0, 1e-5, composition="exact")
 
@@ -141,14 +102,6 @@ def test_what_is_spent_is_what_the_rule_says(name, compose):
     assert ledger.spent.epsilon < 6
     told = "did not depend on earlier releases" in str(ledger)
     assert told == (name == "exact")
-
-
-@pytest.mark.parametrize("name", ["basic", "advanced"])
-def test_few_releases_compose_by_basic_composition(name):
-    ledger = PrivacyLedger(**COMPOSITIONS[name])
-    ledger.spend(0.4)
-    ledger.spend(0.6)
-    assert ledger.spent == compose_basic([0.4, 0.6])
 
 
 def test_advanced_composition_keeps_half_of_delta_from_the_first_release_on():
@@ -233,25 +186,17 @@ def test_what_remains_by_exact_composition_can_be_spent_and_no_more():
     ledger.spend(*[(left,)] * 10)
 
 
-def test_at_a_large_delta_more_than_the_budget_may_be_left():
-    """A release has less than its own level then."""
-    ledger = PrivacyLedger(1.0, 0.95, composition="exact")
-    left = ledger.remaining()
-    assert left > 2.5
-    ledger.spend(left)
-
-
-def test_what_remains_is_for_a_whole_number_of_releases():
-    for n in [0, 1.5, "1", True]:
-        with pytest.raises(ValueError, match="n must be a whole number"):
-            PrivacyLedger(1.0).remaining(n)
+@pytest.mark.parametrize("n", [0, 1.5, "1", True])
+def test_what_remains_is_for_a_whole_number_of_releases(n):
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        PrivacyLedger(1.0).remaining(n)
 
 
 def test_a_ledger_that_is_over_its_budget_has_nothing_left(tmp_path, monkeypatch):
     """Such as one that another version of the library wrote."""
     ledger = PrivacyLedger(1.0, 1e-5, composition="advanced", path=tmp_path / "ledger")
     with monkeypatch.context() as patch:
-        patch.setattr(_budget.Budget, "fits", lambda *_: True)
+        patch.setattr(_book.Budget, "fits", lambda *_: True)
         ledger.spend((1.5, 1e-5))
     assert ledger.remaining() == 0.0
     assert ledger.spent.epsilon == 1.5
@@ -259,14 +204,9 @@ def test_a_ledger_that_is_over_its_budget_has_nothing_left(tmp_path, monkeypatch
         ledger.spend(0.001)
 
 
-def test_equal_shares_of_a_budget_can_be_spent_and_no_more():
-    """A k-th of ten cannot be spent three times, as decimals are added."""
-    for budget in [0.1, 1.0, 8.0, 10.0]:
-        for k in [1, 3, 11, 15]:
-            ledger = PrivacyLedger(budget)
-            share = ledger.remaining(k)
-            assert share * k == pytest.approx(budget)
-            for _ in range(k):
-                ledger.spend(share)
-            with pytest.raises(BudgetExceededError):
-                ledger.spend(budget / 100)
+def test_at_a_large_delta_more_than_the_budget_may_be_left():
+    """A release has less than its own level then."""
+    ledger = PrivacyLedger(1.0, 0.95, composition="exact")
+    left = ledger.remaining()
+    assert left > 2.5
+    ledger.spend(left)

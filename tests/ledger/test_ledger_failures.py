@@ -15,7 +15,7 @@ from ledgers import database, interrupt, levels, reopened
 
 from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import LedgerError, PrivacyLedger, _book, _budget, _open, spend
+from skparisk.ledger import LedgerError, PrivacyLedger, _book, _open, spend
 
 # Crashes
 
@@ -217,7 +217,7 @@ def test_a_fork_in_the_midst_of_a_charge_takes_it_back(tmp_path, monkeypatch, in
         else:
             _book._after_fork()
 
-    interrupt(monkeypatch, _budget.Budget, "fits", fork)
+    interrupt(monkeypatch, _book.Budget, "fits", fork)
     with pytest.raises(IncompatibleError, match="forked this process"):
         ledger.spend(0.1)
     ledger.spend(0.2)
@@ -239,7 +239,7 @@ def test_who_interrupts_a_charge_cannot_wait_for_its_file(tmp_path, monkeypatch)
                 use()
             refused.append(1)
 
-    interrupt(monkeypatch, _budget.Budget, "fits", handler)
+    interrupt(monkeypatch, _book.Budget, "fits", handler)
     ledger.spend(0.6)
     assert len(refused) == 3
     assert levels(ledger) == [0.6]

@@ -3,8 +3,6 @@
 import asyncio
 import contextvars
 import math
-import os
-import re
 import threading
 
 import numpy as np
@@ -18,7 +16,7 @@ from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
-    _budget,
+    _book,
     _open,
     check_room,
     spend,
@@ -56,18 +54,6 @@ def test_two_handles_of_one_file_are_charged_once(tmp_path):
     with ledger, PrivacyLedger.open(tmp_path / "link") as other:
         spend(0.1)
     assert levels(ledger) == levels(other) == [0.1]
-
-
-def test_a_ledger_is_closed_by_an_error_as_well(make):
-    ledger = make(1.0)
-    with pytest.raises(KeyError), ledger:
-        raise KeyError
-    spend(0.1)
-    assert ledger.releases == ()
-
-
-def test_closing_a_ledger_that_is_not_open_does_nothing():
-    PrivacyLedger(1.0).__exit__(None, None, None)
 
 
 def test_charging_by_hand_charges_one_ledger_only(make):
@@ -122,16 +108,6 @@ def test_a_ledger_that_is_closed_elsewhere_stays_open_where_it_is_charged():
     assert levels(ledger) == [0.1]
 
 
-def test_a_ledger_that_outlives_a_suspension_is_charged():
-    ledger = PrivacyLedger(1.0)
-    with suspend_open():
-        ledger.__enter__()
-    spend(0.1)
-    ledger.__exit__()
-    spend(0.2)
-    assert levels(ledger) == [0.1]
-
-
 def suspended():
     """Yield inside of a suspension."""
     with suspend_open():
@@ -180,16 +156,6 @@ def test_a_context_that_is_copied_to_another_thread_is_not_suspended():
     assert levels(ledger) == [0.1]
 
 
-def test_a_suspension_ends_in_other_contexts_as_well():
-    with PrivacyLedger(1.0) as ledger:
-        generator = suspended()
-        contextvars.copy_context().run(next, generator)
-        spend(0.1)
-        contextvars.copy_context().run(generator.close)
-        spend(0.2)
-    assert levels(ledger) == [0.1, 0.2]
-
-
 def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch):
     ledger, other = make(1.0), make(1.0)
     refused = []
@@ -207,33 +173,13 @@ def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch)
             refused.append(1)
         other.spend(0.3)
 
-    interrupt(monkeypatch, _budget.Budget, "fits", handler)
+    interrupt(monkeypatch, _book.Budget, "fits", handler)
     with ledger:
         spend(0.6)
     assert len(refused) == 4
     assert levels(ledger) == [0.6]
     assert levels(other) == [0.3]
     ledger.spend(0.4)  # it is free again
-
-
-@pytest.mark.parametrize("function", ["_own_folder", "_try_lock"])
-def test_who_interrupts_the_opening_may_open_a_ledger(
-    monkeypatch, marker_folder, function
-):
-    inner = PrivacyLedger(1.0)
-
-    def handler():
-        with inner:
-            spend(0.1)
-
-    interrupt(monkeypatch, _open, function, handler)
-    with PrivacyLedger(1.0) as outer:
-        spend(0.2)
-        assert any(map(_open._is_held, map(str, marker_folder.iterdir())))
-    assert levels(inner) == [0.1]
-    assert levels(outer) == [0.1, 0.2]
-    assert list(marker_folder.iterdir()) == []
-    assert "SKPARISK_LEDGER" not in os.environ
 
 
 def test_room_is_looked_for_without_a_charge(make):
@@ -247,12 +193,6 @@ def test_room_is_looked_for_without_a_charge(make):
         with suspend_open():
             check_room(0.3)
     assert levels(outer) == levels(inner) == [0.5]
-
-
-def test_a_ledger_does_not_tell_how_many_were_made():
-    orders = {PrivacyLedger(1.0)._book.order for _ in range(20)}
-    assert len(orders) == 20
-    assert all(re.fullmatch("[0-9a-f]{32}", number) for _, number in orders)
 
 
 def test_other_threads_are_not_suspended(make):

@@ -6,8 +6,7 @@ from laws import FALSE_ALARM, SEEDS
 from scipy import stats
 
 from skparisk import PrivateMoments, SensitivitySampler
-from skparisk.moments._models import fit_ols
-from skparisk.moments._sums import ReleasedSums
+from skparisk.moments import ReleasedSums, fit_ols
 
 GAMMA = 0.1
 

@@ -24,8 +24,10 @@ from skparisk.core.exact import (
     sample_uniform_integers,
 )
 from skparisk.core.noise import floor_log2, round_to_grid, to_float
-from skparisk.moments._sums import Columns, Floats
 from skparisk.queries._moments import output_columns
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.intp]
 
 # Squared length of the constant, and of a target, over that of the features. Near the
 # best on uniform, normal, shifted, correlated and binary stand-ins in the bounds, with

@@ -1,0 +1,338 @@
+"""The risk of a release at each level, and how far sampled neighbors are apart."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from skparisk.core.checks import (
+    IncompatibleError,
+    check_floats,
+    check_number,
+    check_probability,
+)
+from skparisk.core.claim import Claim
+from skparisk.core.rounding import ceil_text
+from skparisk.displays._base import Display, Floats, fit_levels, log_scale
+
+# Where a logarithmic axis starts: a few pairs of nearly equal databases would
+# stretch it by decades.
+_FIRST_SHOWN = 0.99
+
+
+class _StepDisplay(Display):
+    """A step function that falls from 1, and what is marked on it.
+
+    Both axes are logarithmic: the vertical one as the risks that matter are small
+    (unless one is 0, or there is none below 1), the other one if it spans more than a
+    decade.
+    """
+
+    estimator_name: str | None
+
+    def _draw(self, **kwargs: Any) -> None:
+        limits = self.ax_.get_xlim() if self.ax_.has_data() else (math.inf, 0.0)
+        x, y = self._steps()
+        label = self._label(kwargs.pop("label", self.estimator_name))
+        (self.line_,) = self.ax_.plot(
+            x, y, drawstyle="steps-post", label=label, **kwargs
+        )
+        shown = np.append(x[y <= _FIRST_SHOWN], self._mark(y))
+        fit_levels(self.ax_, shown[shown > 0], limits)
+
+    @abstractmethod
+    def _steps(self) -> tuple[Floats, Floats]:
+        """Return where the steps begin, from 0 on, and their heights."""
+
+    @abstractmethod
+    def _mark(self, heights: Floats) -> list[float]:
+        """Draw all but the curve, and return the marked values."""
+
+
+class RiskCurveDisplay(_StepDisplay):
+    """Risk that is certified at the released noise, for each privacy level.
+
+    Make it with `from_estimator` or `from_certificate`. The curve is a step function:
+    a risk that is certified at a level holds at those above it, and below the first
+    level nothing is certified.
+
+    Parameters
+    ----------
+    certificate : Certificate or FiledCertificate
+        Whose risks are drawn. The legend tells its `delta`, if any, and if it
+        guarantees nothing.
+
+    estimator_name : str, default=None
+        Name in the legend.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The curve, from 1 at a level of 0 to somewhat beyond the last level.
+
+    marker_ : matplotlib Line2D or None
+        The release; None without a finite level.
+
+    ax_, figure_ : matplotlib Axes, Figure
+        Where the curve is.
+
+    See Also
+    --------
+    Certificate.risk_at : The same as a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk import SensitivitySampler
+    >>> from skparisk.displays import RiskCurveDisplay
+    >>> public = np.random.default_rng(0).exponential(size=(500, 1))
+    >>> sampler = SensitivitySampler(np.mean, epsilon=1.0, random_state=0).fit(public)
+    >>> display = RiskCurveDisplay.from_estimator(sampler)
+    >>> display.ax_.get_xlabel()
+    'privacy level ε'
+    """
+
+    def __init__(
+        self, certificate: Claim, *, estimator_name: str | None = None
+    ) -> None:
+        if not isinstance(certificate, Claim):
+            raise ValueError(f"certificate must be a Certificate, got {certificate!r}.")
+        self.certificate = certificate
+        self.estimator_name = estimator_name
+        notes = [f"δ = {ceil_text(certificate.delta, 3)}"] * bool(certificate.delta)
+        if certificate.void:
+            notes.append("not a guarantee")
+        elif certificate.reference_is_private:
+            notes.append("over resamples of the private data")
+        elif certificate.leaks:
+            notes.append("not counting what was released without noise")
+        self.caveat = ", ".join(notes) or None
+
+    @classmethod
+    def from_certificate(
+        cls,
+        certificate: Claim,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what a certificate says.
+
+        Parameters
+        ----------
+        certificate, name
+            Parameters of the display.
+
+        ax, **kwargs
+            As in `plot`.
+        """
+        return cls(certificate, estimator_name=name).plot(ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw what the certificate of a fitted estimator says.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
+
+        ax, name, **kwargs
+            As in `from_certificate`; without a name it is the class of the estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no `certificate_`.
+        """
+        name = _name_of(estimator, name)
+        return cls.from_certificate(estimator.certificate_, ax=ax, name=name, **kwargs)
+
+    def _steps(self) -> tuple[Floats, Floats]:
+        levels, _ = self.certificate.points()
+        epsilon = np.unique(levels[np.isfinite(levels)])
+        # What holds at 0 holds at all levels, and `risk_at` takes those above 0.
+        above_0 = np.maximum(epsilon, math.ulp(0.0))
+        risk = [1.0, *map(self.certificate.risk_at, above_0.tolist())]
+        end = 1.25 * epsilon.max(initial=0.0) or 1.0
+        return np.concatenate([[0.0], epsilon, [end]]), np.array([*risk, min(risk)])
+
+    def _mark(self, heights: Floats) -> list[float]:
+        self.ax_.set_xlabel("privacy level ε")
+        self.ax_.set_ylabel("risk: probability that the loss exceeds ε")
+        epsilon, risk = self.certificate.epsilon, self.certificate.risk
+        if 0 < heights.min() < 1 and risk:
+            log_scale(self.ax_, "y")
+        else:
+            self.ax_.update_datalim([(0, 0), (0, 1)])
+        self.marker_ = None
+        if math.isinf(epsilon):
+            return []
+        (self.marker_,) = self.ax_.plot(
+            [epsilon],
+            [risk],
+            "o",
+            color=self.line_.get_color(),
+            label=f"release: ε = {ceil_text(epsilon, 3)}, risk {ceil_text(risk, 3)}",
+        )
+        return [epsilon]
+
+
+class SensitivityDisplay(_StepDisplay):
+    """Share of the sampled pairs whose sensitivity is above each value.
+
+    Make it with `from_estimator`. It shows what was sampled, and guarantees nothing.
+    At `sensitivity` the curve has come below `gamma`, as the sampling has a share in
+    the risk.
+
+    Parameters
+    ----------
+    sensitivities : array-like of shape (n_pairs,)
+        Sampled sensitivities, finite, >= 0, at least one, in any order.
+
+    sensitivity : float, default=None
+        The one of them that stands for `gamma`, finite, >= 0.
+
+    gamma : float, default=None
+        Risk that was asked for, in (0, 1).
+
+    estimator_name : str, default=None
+        Name in the legend.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The curve.
+
+    sensitivity_line_, gamma_line_ : matplotlib Line2D or None
+        A line at each of the parameters; None where that is None.
+
+    ax_, figure_ : matplotlib Axes, Figure
+        Where the curve is.
+
+    See Also
+    --------
+    SensitivitySampler.sensitivity_at : The one that stands for another risk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk import SensitivitySampler
+    >>> from skparisk.displays import SensitivityDisplay
+    >>> public = np.random.default_rng(0).exponential(size=(500, 1))
+    >>> sampler = SensitivitySampler(np.mean, random_state=0).fit(public)
+    >>> display = SensitivityDisplay.from_estimator(sampler)
+    >>> display.ax_.get_ylabel()
+    'share of the pairs above it'
+    """
+
+    def __init__(
+        self,
+        sensitivities: ArrayLike,
+        *,
+        sensitivity: float | None = None,
+        gamma: float | None = None,
+        estimator_name: str | None = None,
+    ) -> None:
+        self.sensitivities = check_floats(sensitivities, "sensitivities", "[0, inf)")
+        if self.sensitivities.ndim != 1 or not self.sensitivities.size:
+            raise ValueError(
+                "sensitivities must be a vector of some numbers, got "
+                f"{sensitivities!r}."
+            )
+        self.sensitivities.flags.writeable = False
+        self.sensitivity = sensitivity
+        if sensitivity is not None:
+            self.sensitivity = check_number(sensitivity, "sensitivity", "[0, inf)")
+        self.gamma = None if gamma is None else check_probability(gamma, "gamma")
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw the sampled sensitivities of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A :class:`~skparisk.SensitivitySampler`, or one with a `sampler_`, such as
+            :class:`~skparisk.PrivateRidge`.
+
+        name : str, default=None
+            Name in the legend. None: the class of the estimator.
+
+        ax, **kwargs
+            As in `plot`.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no `certificate_`.
+
+        IncompatibleError
+            If nothing was sampled, as the sensitivity is known, or the pairs are not
+            kept, as they came from private data.
+        """
+        name, own_name = _name_of(estimator, name), type(estimator).__name__
+        evidence = estimator.certificate_.evidence
+        if evidence is None or evidence.n_pairs is None:
+            raise IncompatibleError(
+                f"The sensitivity of this {own_name} is known, so no pairs were "
+                "sampled, and there is nothing to draw."
+            )
+        sampler = getattr(estimator, "sampler_", estimator)
+        if not hasattr(sampler, "sensitivities_"):
+            raise IncompatibleError(
+                f"The sampled pairs of this {own_name} were not kept because they came "
+                "from private data. Sample from a public reference instead."
+            )
+        display = cls(
+            sampler.sensitivities_,
+            sensitivity=evidence.sensitivity,
+            gamma=evidence.gamma,
+            estimator_name=name,
+        )
+        return display.plot(ax, **kwargs)
+
+    def _steps(self) -> tuple[Floats, Floats]:
+        values, counts = np.unique(self.sensitivities, return_counts=True)
+        above = len(self.sensitivities) - np.append(0, counts.cumsum())
+        return np.append(0.0, values), above / len(self.sensitivities)
+
+    def _mark(self, heights: Floats) -> list[float]:
+        self.ax_.set_xlabel("sensitivity: distance between the answers on a pair")
+        self.ax_.set_ylabel("share of the pairs above it")
+        log_scale(self.ax_, "y")
+        self.gamma_line_ = self.sensitivity_line_ = None
+        if self.gamma is not None:
+            self.gamma_line_ = self.ax_.axhline(
+                self.gamma, color="gray", ls=":", label=f"risk γ = {self.gamma:.3g}"
+            )
+        if self.sensitivity is None:
+            return []
+        self.sensitivity_line_ = self.ax_.axvline(
+            self.sensitivity,
+            color=self.line_.get_color(),
+            ls="--",
+            label=f"sensitivity Δ = {self.sensitivity:.3g}",
+        )
+        return [self.sensitivity]
+
+
+def _name_of(estimator: Any, name: str | None) -> str:
+    """Return the name of an estimator in a legend, if it is fitted."""
+    message = (
+        "This %(name)s has no certificate_: fit it first, and pass the skparisk "
+        "estimator itself, not a pipeline or a search around it."
+    )
+    check_is_fitted(estimator, "certificate_", msg=message)
+    return type(estimator).__name__ if name is None else name

@@ -1,6 +1,0 @@
-"""Sums of records and of their products: released once, for every model they serve."""
-
-from skparisk.moments._models import MomentsLDA, MomentsOLS, MomentsPCA, MomentsRidge
-from skparisk.moments._private import PrivateMoments
-
-__all__ = ["MomentsLDA", "MomentsOLS", "MomentsPCA", "MomentsRidge", "PrivateMoments"]
