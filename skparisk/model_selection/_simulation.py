@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length
@@ -24,6 +25,7 @@ from skparisk.model_selection._fits import (
     Records,
     as_indexable,
     fit_estimator,
+    same_but_for_levels,
     with_seeds,
 )
 
@@ -116,6 +118,7 @@ def simulate_scores(
     check_consistent_length(X, y)
     X, y = as_indexable(X), as_indexable(y)
     scorers = [check_scoring(estimator, scoring) for estimator in estimators]
+    groups = same_but_for_levels(estimators)
     splitter = check_cv(cv, y, classifier=all(map(is_classifier, estimators)))
     splits: list[Split] = list(splitter.split(X, y))
     draws, fits = seed_sequence(random_state).spawn(2)
@@ -123,13 +126,23 @@ def simulate_scores(
     seeds = [seed.spawn(len(splits)) for seed in fits.spawn(len(scorers))]
     tasks = [
         delayed(_simulate)(
-            estimator, scorer, X, y, split, n_records, draw_seed, fit_seed
+            [(estimators[i], scorers[i]) for i in group],
+            X,
+            y,
+            split,
+            n_records,
+            draw_seed,
+            seeds[group[0]][number],
         )
-        for estimator, scorer, own in zip(estimators, scorers, seeds, strict=True)
-        for (split, draw_seed), fit_seed in zip(drawn, own, strict=True)
+        for group in groups
+        for number, (split, draw_seed) in enumerate(drawn)
     ]
     found = Parallel(n_jobs=n_jobs, verbose=check_verbose(verbose))(tasks)
-    return np.reshape(found, (len(scorers), len(splits)))
+    scores = np.empty((len(scorers), len(splits)))
+    for place, group in enumerate(groups):
+        of_splits = found[place * len(splits) : (place + 1) * len(splits)]
+        scores[group] = np.transpose(of_splits)
+    return scores
 
 
 def check_single_scoring(scoring: Any) -> Any:
@@ -143,16 +156,19 @@ def check_single_scoring(scoring: Any) -> Any:
 
 
 def _simulate(
-    estimator: Any,
-    scorer: Callable[..., Any],
+    estimators: Sequence[tuple[Any, Callable[..., Any]]],
     X: Any,
     y: Any,
     split: Split,
     n_records: int,
     draw_seed: np.random.SeedSequence,
     fit_seed: np.random.SeedSequence,
-) -> float:
-    """Return the score of an estimator in one split."""
+) -> list[float]:
+    """Return the scores in one split of estimators that share their pairs, if several.
+
+    Each comes with a scorer. They have the same seeds, and so the same noise, at scales
+    of their own.
+    """
     train, test = split
     rows = np.random.default_rng(draw_seed).choice(
         train, size=n_records, replace=len(train) < n_records
@@ -161,7 +177,15 @@ def _simulate(
         take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
     )
     public = [take_rows(data, test) for data in (X, y) if data is not None]
+    scores, pairs = [], None
     # All of it is public: no ledger is charged, and seeded noise is no leak.
     with simulated(), suspend_open(), threadpool_limits(1, "blas"), silenced():
-        fitted = fit_estimator(with_seeds(estimator, fit_seed), records)
-        return float(scorer(fitted, *public))
+        for estimator, scorer in estimators:
+            candidate = with_seeds(estimator, fit_seed)
+            if pairs is not None:
+                candidate.set_params(sensitivity=pairs)
+            fitted = fit_estimator(candidate, records)
+            if len(estimators) > 1 and pairs is None:
+                pairs = FrozenEstimator(fitted.sampler_)
+            scores.append(float(scorer(fitted, *public)))
+    return scores

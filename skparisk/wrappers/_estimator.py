@@ -741,6 +741,10 @@ class PrivateEstimator(
         return self.sensitivity is None and (counts or self._moves_centers)
 
     @property
+    def _query_is_given(self) -> bool:
+        return super()._query_is_given and not self._proven_by_default
+
+    @property
     def _sums_bounded(self) -> bool:
         bound = isinstance(self.sensitivity, str) and self.release == "auto"
         return bound and find_naive_bayes(self.estimator) is not None
