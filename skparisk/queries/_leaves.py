@@ -22,6 +22,7 @@ from skparisk.core.sealed import Records, take_rows
 from skparisk.queries._base import Floats
 from skparisk.queries._estimator import LearnedQuery
 from skparisk.queries._labels import label_codes
+from skparisk.queries._linear import predict_linear
 from skparisk.queries._sums import SumQuery, sparse_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import concatenate, n_rows
@@ -81,15 +82,32 @@ def is_row_wise(step: Any) -> bool:
     return package == "sklearn" and kind.__name__ in _ROW_WISE
 
 
+def _is_projection(step: Any) -> bool:
+    """Tell if a fitted step of scikit-learn projects centered records."""
+    ours = type(step).__module__.startswith("sklearn.decomposition.")
+    projects = type(step).__name__ in ("IncrementalPCA", "PCA", "TruncatedSVD")
+    return ours and projects and not getattr(step, "whiten", False)
+
+
 def transform_each(step: Any, X: Records) -> Records:
     """Return what a fitted step, or none, makes of records that it sees one by one.
 
     A ValueError unless that is one row for each record.
     """
-    if step is None:
+    if type(step) is FrozenEstimator:
+        return transform_each(step.estimator, X)
+    if type(step) is Pipeline:
+        for _, part in step.steps:
+            X = transform_each(part, X)
+        return X
+    if step is None or step == "passthrough":
         return X
     if is_row_wise(step):
         return _with_rows(step.transform(X), n_rows(X))
+    if _is_projection(step) and not issparse(X):
+        # Column by column: a product of matrices may round a row by its place.
+        numbers = as_numbers(X) - getattr(step, "mean_", 0.0)
+        return predict_linear(step.components_.ravel(), numbers, len(step.components_))
     # A copy, because a step may count what it was given.
     return concatenate(
         [
@@ -581,6 +599,7 @@ class LeafQuery(LearnedQuery, SumQuery):
     )  # what noise takes out of these is brought back with leaf values
     needs_y = True
     is_sum = True  # neighbors differ by what one record adds to its cells
+    if_bare = "give sensitivity='bound', whose noise is enough for everyone"
 
     @property
     def classes(self) -> tuple[float, ...] | None:
