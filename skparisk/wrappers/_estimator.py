@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from skparisk._fitted_parts import (
 )
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
+from skparisk._public_fit import NoiseCost
+from skparisk._simulated import is_simulated
 from skparisk._threads import one_thread
 from skparisk._training_data import (
     SensitivitySource,
@@ -452,9 +454,10 @@ class PrivateEstimator(
     combine : {"auto", "reference"} or None, default="auto"
         "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
         end of a Pipeline, corrects the fit to a table of public records, as in
-        :class:`~skparisk.PrivateRidge`. Of other models the fit to the table is served
-        in place of the release where it predicts the table better, cross-validated, and
-        that is for the noise: such noise costs the public fit half of the difference.
+        :class:`~skparisk.PrivateRidge`. Another model is refused, before anything is
+        charged, if noise would make it score less than one of the table alone
+        (cross-validated), by more than its last half of rows adds. If a draw of noise
+        turns out so, the fit to the table is served in place of the release.
         "reference": it is an error if there is no such model or table. None: the fit to
         the private records is released, and served.
 
@@ -631,43 +634,61 @@ class PrivateEstimator(
             public = self._find_public_fit(source, alone, data)
         if start is not None:
             data = data.of_rows(start.table, source)
-        if source == "bound":
-            assert isinstance(query, LeafQuery)
-            moved, known = data.in_domain(), KnownSensitivity(query.bound())
-            released = self._release_known(query, *moved, known, proven=True)
-        else:
-            released = self._release(source, query, data)
-        # A fitted sampler has a query of its own, with its shapes and its anchor.
-        asked: Any = query if self.sampler_ is None else self.sampler_.query_
-        self.template_ = asked.template
         if labels is not None:
             self.classes_ = labels.labels
-        noise = np.broadcast_to(self._noise_deviations(), released.shape)
+        decode = np.asarray if labels is None else labels.decode
+        cost: NoiseCost | None = None
 
         def unpack(model: Any, answer: NDArray[np.float64]) -> None:
-            numbers = asked.split(answer)
+            numbers = dict(query.split(answer))
             if math.isfinite(self.epsilon):
-                for place, bounds in asked.ranges.items():
+                for place, bounds in query.ranges.items():
                     numbers[place] = np.clip(numbers[place], *bounds)
-            if isinstance(asked, LeafQuery):
-                served = asked.template.serve(numbers, asked.split(noise))
+            model.template_ = query.template
+            if isinstance(query, LeafQuery):
+                noise = np.broadcast_to(self._noise_deviations(), answer.shape)
+                served = query.template.serve(numbers, query.split(noise))
             else:
-                served = serve(model, asked.reader, numbers, asked.template, labels)
+                served = serve(model, query.reader, numbers, query.template, labels)
             model.estimator_ = served
 
-        decode = np.asarray if labels is None else labels.decode
+        if public is not None and releases_predictions(self):
+            fresh = clone(query.estimator)  # type: ignore[union-attr]
+
+            def score_fit(X: Any, y: Any, X_held: Any, y_held: Any) -> float:
+                fitted = clone(fresh).fit(X, decode(y))
+                return float(fitted.score(X_held, decode(y_held)))
+
+            public = replace(public, score_fit=score_fit)
+
+        def check(sampler: SensitivitySampler) -> None:
+            nonlocal cost
+            if public is None or not hasattr(self, "score") or is_simulated():
+                return
+            with one_thread():
+                cost = public.cost_of(self._scorer(unpack, decode), sampler)
+            if cost is not None:
+                kind = type(self.estimator).__name__
+                cost.refuse(kind, float(self.epsilon), data.n_records)
 
         def serve_public() -> None:
             self.estimator_ = base
             self.combine_, self.private_weight_ = "reference", 0.0
 
-        prefers = start is None and self.combine == "auto" and base is not None
-        self._serve_with(
-            start, released, public, unpack, decode, serve_public if prefers else None
-        )
-        if isinstance(asked.template, LeafTemplate):
-            self.private_weight_ = asked.template.private_weight(noise)
-        self._tell_public_steps(asked.public_steps or PublicSteps())
+        if source == "bound":
+            assert isinstance(query, LeafQuery)
+            moved, known = data.in_domain(), KnownSensitivity(query.bound())
+            released = self._release_known(query, *moved, known, proven=True)
+        else:
+            plain = start is None and self.combine == "auto" and base is not None
+            released = self._release(source, query, data, check if plain else None)
+        # A fitted sampler has a query of its own, with its shapes and its anchor.
+        query = query if self.sampler_ is None else cast(Any, self.sampler_.query_)
+        self._serve_with(start, released, public, unpack, decode, cost, serve_public)
+        if isinstance(query.template, LeafTemplate):
+            noise = np.broadcast_to(self._noise_deviations(), released.shape)
+            self.private_weight_ = query.template.private_weight(noise)
+        self._tell_public_steps(query.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
         self._tell_fitted_parts()
