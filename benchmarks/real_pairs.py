@@ -178,12 +178,15 @@ PROBLEMS = {
         n_pairs=4000,
         neighbors_per_database=16,
     ),
-    # Splits are of the rows that pairs are drawn from.
+    # Splits, and what is taken off targets, are of the rows that pairs are drawn from.
     "forest, census": Problem(
         census,
         RandomForestRegressor(10, max_depth=5, random_state=0),
         300,
         (60, 100, 200, 1000),
+    ),
+    "forest, diabetes": Problem(
+        diabetes, RandomForestRegressor(10, random_state=0), 150, (60, 100, 200)
     ),
     # One pair of rows each where the table has enough, or else rows again.
     "moments, census": Problem(census, PrivateMoments(), 300, (30, 60, 100, 200, 1000)),

@@ -293,6 +293,23 @@ class TargetAddend:
 
 
 @dataclass(frozen=True, eq=False)
+class ResidualAddend(TargetAddend):
+    """What a public fit leaves of targets, and no count: its sums are 0 in public."""
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.low)
+
+    def __call__(self, y: Any) -> Floats:
+        return super().__call__(y)[:, 1:]
+
+    def largest(self, relation: str) -> _Moves:
+        ends = self._add(self.low), self._add(self.high)
+        outputs, l1, l2 = _largest_moves(relation, 0.0, *ends)
+        return outputs[1:], l1, l2
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureAddend:
     """The features: clipped, each in [-1, 1], and maybe their squares as well.
 
@@ -445,6 +462,18 @@ class Leaves:
     def keeps_apart(self, X: Any) -> bool:
         """Tell if records are in the same cells where steps see all of them at once."""
         return _is_alike(self._find, self.before, X, 0.0)
+
+    def predict(self, X: Any) -> Floats:
+        """Return what trees predict, (n_records, n_targets); 0 for a refused one."""
+        trees = getattr(self.trees, "estimators_", [self.trees])
+
+        def each(X: Any) -> Floats:
+            numbers = _as_trees_take_them(transform_each(self.before, X))
+            total = sum(tree.predict(numbers, check_input=False) for tree in trees)
+            return np.reshape(total / len(trees), (n_rows(X), -1))
+
+        nothing = np.zeros((1, trees[0].n_outputs_))
+        return np.asarray(_answer_each(each, X, lambda: nothing))
 
     def _of_all(self, X: Any) -> NDArray[np.intp]:
         """Return the cells of records, none of which is refused."""
@@ -667,6 +696,35 @@ class LeafQuery(LearnedQuery, SumQuery):
 
     def __str__(self) -> str:
         return f"{type(self.asked).__name__} (leaves)"
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualsQuery(LeafQuery):
+    """Sums over the records in each cell of what the public trees leave of targets.
+
+    As `LeafQuery`. `cross_fitted` tells if pairs are of rows that the trees have seen:
+    then these have targets as they are under trees of the others.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-leaves`). As for leaves: what is left of a target depends
+    on that record and on public trees alone.
+    """
+
+    cross_fitted: bool = False
+
+    @property
+    def is_correction(self) -> bool:  # type: ignore[override]
+        return self.cross_fitted
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        assert isinstance(self.leaves, Leaves)
+        predicted = self.leaves.predict(X)
+        left = np.asarray(y, dtype=np.float64).reshape(predicted.shape) - predicted
+        return self.leaves.of(X), self.addend(left)
+
+    def __str__(self) -> str:
+        return f"{type(self.asked).__name__} (residuals in leaves)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,9 +134,6 @@ def make_query(
                 f"or 'predict_proba'; got release={model.release!r}."
             )
         names = released_names(model)
-        if names is None and find_trees(estimator) is not None:
-            level = float(model.epsilon) if proven else math.inf
-            return make_leaf_query(estimator, public, labels, level), None
         if proven:  # by the bound, which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels), None
@@ -783,11 +780,22 @@ class PrivateEstimator(
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
             paired = sampler is not None and data.draw is None
-            if self._moves_centers:
-                sums, apart = make_centers_query(estimator, public, paired=paired)
-                return public.schema, sums, apart, None
+            if self._sums_leaves:  # with steps of their own
+                sums: LeafQuery
+                if self._moves_centers:
+                    sums, apart = make_centers_query(estimator, public, paired=paired)
+                else:
+                    level = float(self.epsilon)
+                    sums, apart = make_leaf_query(
+                        estimator,
+                        public,
+                        labels,
+                        level if source == "bound" else math.inf,
+                        noisy=math.isfinite(level),
+                    )
+                return public.schema, sums, apart if paired else None, None
             steps = Prepared(estimator)
-            if not (self._sums_leaves or self._sums_bounded):  # have steps of their own
+            if not self._sums_bounded:
                 steps = freeze_steps(
                     estimator,
                     public,
