@@ -24,14 +24,25 @@ from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import (
+    BayesianRidge,
+    HuberRegressor,
+    Lars,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeCV,
+    SGDRegressor,
+    TweedieRegressor,
+)
 from sklearn.multioutput import RegressorChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from skparisk import (
     PrivacyLeakWarning,
@@ -746,3 +757,76 @@ def test_alone_it_is_corrected_as_well(n_targets):
     assert model.combine_ == "reference"
     assert model.estimator_.coef_.shape == (3,) if n_targets == 1 else (2, 3)
     assert model.score(numbers, y) > 0.99
+
+
+def lines(n_records, seed, n_targets=1):
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(n_records, 4)) * [1.0, 5.0, 0.2, 1.0]
+    y = (
+        numbers @ np.ones((4, n_targets))
+        + 4.0
+        + rng.normal(size=(n_records, n_targets))
+    )
+    return numbers, y[:, 0] if n_targets == 1 else y
+
+
+def beside_lines(last, n_targets=1, **parameters):
+    """Return a fit of three hundred records beside forty others."""
+    few = {"sensitivity": SensitivitySampler(n_pairs=30), "gamma": 0.2}
+    numbers, y = lines(40, 1, n_targets)
+    model = private(last, **(few | parameters))
+    known = {"X_reference": numbers, "y_reference": y}
+    return model.fit(*lines(300, 0, n_targets), **known)
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        (BayesianRidge(), 1e-4),
+        (make_pipeline(StandardScaler(), HuberRegressor()), 1e-4),
+        # These depend on the order of records, which is mixed.
+        (make_pipeline(StandardScaler(), LinearSVR(max_iter=10**5)), 0.1),
+        (SGDRegressor(alpha=0.01, random_state=0, fit_intercept=False), 0.3),
+    ],
+    ids=["Bayes", "Huber", "support vectors", "descent"],
+)
+def test_regressors_that_predict_by_coefficients_correct_a_public_fit(last, error):
+    model = beside_lines(last)
+    assert model.combine_ == "reference"
+    public = clone(last).fit(*lines(40, 1)).score(*lines(2000, 2))
+    assert model.score(*lines(2000, 2)) > public - 0.02
+    exact = beside_lines(last, epsilon=1e9)
+    numbers, y = lines(300, 0)
+    query = exact.sampler_.query_
+    start = query.correction.start
+    behind = query.prepared(numbers)
+    coef, intercept = np.split(np.array(start), [4])
+    left = y - behind @ coef - intercept.sum()
+    fitted = clone(query.estimator[-1] if query.front else last).fit(behind, left)
+    expected = np.append(fitted.coef_, fitted.intercept_)[: len(start)]
+    np.testing.assert_allclose(exact.released_, expected, atol=error)
+
+
+def test_several_targets_are_corrected_together():
+    model = beside_lines(RidgeCV(), n_targets=2)
+    assert model.combine_ == "reference"
+    assert model.score(*lines(500, 2, 2)) > 0.8
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        Lasso(0.5),
+        Ridge(positive=True),
+        Lars(),
+        TweedieRegressor(power=0, link="log", max_iter=9),
+    ],
+    ids=["leaves columns out", "positive", "not stable", "exponential"],
+)
+def test_what_other_regressors_learn_of_residuals_is_no_correction(last):
+    numbers, y = lines(300, 0)
+    public = {"X_reference": numbers[:100], "y_reference": np.abs(y[:100])}
+    few = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.2}
+    model = private(last, epsilon=1e6, **few)
+    model.fit(numbers[100:], np.abs(y[100:]), **public)
+    assert not model.sampler_.query_.is_correction

@@ -201,9 +201,7 @@ class PublicStart:
             n_records,
         )
 
-    def query(
-        self, query: RidgeQuery | LogisticRegressionQuery | UnitsQuery
-    ) -> CorrectionQuery:
+    def query(self, query: LinearQuery) -> CorrectionQuery:
         """Return the query of corrections to this fit."""
         known = replace(self, table=None)
         return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual, known)

@@ -449,8 +449,9 @@ class PrivateEstimator(
         numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
-        end of a Pipeline, corrects the fit to a table of public records, as in
+        "auto": a `LogisticRegression` or a regressor that predicts by its coefficients,
+        alone or at the end of a Pipeline, corrects the fit to a table of public
+        records, unless it leaves columns out, as in
         :class:`~skparisk.PrivateRidge`. Another model is refused, before anything is
         charged, if noise would make it score less than one of the table alone
         (cross-validated), by more than its last half of rows adds. If a draw of noise

@@ -10,20 +10,51 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone, is_regressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
+from skparisk.core.release import silenced
 from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
-from skparisk.queries._base import Differences, Floats
-from skparisk.queries._estimator import EstimatorQuery
-from skparisk.queries._linear import CorrectionQuery
+from skparisk.queries._base import Differences, Floats, same_but_for
+from skparisk.queries._estimator import EstimatorQuery, resize_penalties
+from skparisk.queries._linear import CorrectionQuery, LinearQuery, predict_linear
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 
 # Columns behind the steps before the model: each database has as many squared.
 _MOST_COLUMNS = 256
+# Fits to residuals that were seen to correct nothing, without any noise.
+_UNSTABLE = ("Lars", "PassiveAggressiveRegressor")
+# By how much predictions may differ from those of coefficients.
+_SAME = 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorQuery(LinearQuery):
+    """Coefficients and intercepts of a regressor that predicts linearly by these."""
+
+    estimator: Any
+    fit_intercept: bool
+
+    classes = None
+    is_repeatable = False
+    is_plain = True
+    penalty = 0.0  # of what is weighed: not known
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        with np.errstate(all="ignore"), silenced():
+            fitted = clone(self.estimator).fit(X, y)
+        parts = [fitted.coef_, fitted.intercept_][: 1 + self.fit_intercept]
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def resized(self, share: float) -> Self:
+        return replace(self, estimator=resize_penalties(self.estimator, share))
+
+    def __str__(self) -> str:
+        return type(self.estimator).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +94,8 @@ class LinearStepQuery(EstimatorQuery):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)
         prepared = RecordPool(self.prepared(pool.X), pool.y)
+        if self.linear.is_plain:
+            return lambda pairs: self.linear._plain_differences(pairs.on(prepared))
         differences: Differences = self.linear.on_pool(prepared, n_records)
         return differences
 
@@ -88,27 +121,28 @@ class LinearStepQuery(EstimatorQuery):
         return TableReference(X, y, sampling=table.sampling)
 
 
-def find_linear(
-    query: EstimatorQuery,
-) -> RidgeQuery | LogisticRegressionQuery | None:
+def find_linear(query: EstimatorQuery, X: Any) -> LinearQuery | None:
     """Return the query that has the answers of a linear model at the end, if it is one.
 
-    A linear, ridge or logistic regression whose coefficients and intercepts are
-    released.
+    A logistic regression whose coefficients and intercepts are released, or a regressor
+    that predicts public records `X` by these.
     """
     last = query.estimator
     while isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
     if query.align is not None:
         return None
-    names = tuple(place.rpartition(".")[2] for place in query.shapes)
+    names = tuple(place.rpartition(".")[2] for place in sorted(query.shapes))
     if names != ("coef_", "intercept_")[: 1 + bool(getattr(last, "fit_intercept", 0))]:
         return None
-    if query.shapes[next(iter(query.shapes))][-1] > _MOST_COLUMNS:
+    if query.shapes[min(query.shapes)][-1] > _MOST_COLUMNS:
         return None
     if type(last) in (LinearRegression, Ridge) and not last.positive:
         alpha = getattr(last, "alpha", 0.0)
         return RidgeQuery(alpha, fit_intercept=last.fit_intercept)
+    unstable = type(last).__name__ in _UNSTABLE
+    if is_regressor(last) and not (unstable or getattr(last, "positive", False)):
+        return _find_regressor(query, last, X)
     if type(last) is not LogisticRegression or query.classes is None:
         return None
     plain = (
@@ -122,6 +156,25 @@ def find_linear(
     if not plain:
         return None
     return LogisticRegressionQuery(query.classes, last.C, last.fit_intercept)
+
+
+def _find_regressor(query: EstimatorQuery, last: Any, X: Any) -> LinearQuery | None:
+    """Return the query of a regressor, if it predicts linearly."""
+    linear = RegressorQuery(last, bool(getattr(last, "fit_intercept", False)))
+    fitted = query.template.fitted
+    expected = fitted.predict(X)
+    told = query.reader(fitted)
+    numbers = np.concatenate([told[place].ravel() for place in sorted(told)])
+    behind = LinearStepQuery(**_fields_of(query), linear=linear).prepared(X)
+    found = predict_linear(numbers, behind, expected.size // len(expected))
+    alike = same_but_for(_SAME, found.ravel(), expected.ravel())
+    return linear if alike else None
+
+
+def _fields_of(query: EstimatorQuery) -> dict[str, Any]:
+    """Return the fields of a query, with coefficients first."""
+    fields = {name: getattr(query, name) for name in query.__dataclass_fields__}
+    return {**fields, "shapes": dict(sorted(query.shapes.items()))}
 
 
 def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
@@ -141,14 +194,16 @@ def correct(
     None if the estimator ends with no linear model that is known here, or it has no
     public fit.
     """
-    linear = find_linear(query)
+    linear = find_linear(query, table.pool.X)
     if linear is None:
         return None
-    given = {name: getattr(query, name) for name in query.__dataclass_fields__}
-    plain = LinearStepQuery(**given, linear=linear)
+    plain = LinearStepQuery(**_fields_of(query), linear=linear)
     start = PublicStart.of(plain.prepared_table(table), linear, n_records, chosen=False)
     if start is None or start.table is None:
         return None
-    start = replace(start, table=table._cross_fitted(start.table.pool.y))
+    left = start.table.pool.y
     correction = replace(plain, linear=start.query(linear))
+    if linear.is_plain and not correction(table.pool.X, left).all():
+        return None  # it leaves columns out, and so would all of what is left
+    start = replace(start, table=table._cross_fitted(left))
     return start, correction, replace(plain, linear=start.usual)
