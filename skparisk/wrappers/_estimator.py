@@ -308,18 +308,6 @@ SEVERAL_LABELS = (
 )
 
 
-def refuse_fit_params(fit_params: dict[str, Any]) -> None:
-    """Refuse what else a fit of scikit-learn may be given, such as weights."""
-    given = [name for name, value in fit_params.items() if value is not None]
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} must not be given to fit: what else the fit of a "
-            "record depends on, such as its weight, would have to be known of sampled "
-            "neighbors as well. Parameters of the estimator, such as class_weight, can "
-            "be set."
-        )
-
-
 def check_estimator(estimator: Any) -> Any:
     """Return a clone of an estimator whose fits can be repeated."""
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
@@ -561,7 +549,6 @@ class PrivateEstimator(
         *,
         X_reference: Any = None,
         y_reference: Any = None,
-        **fit_params: Any,
     ) -> Self:
         """Fit, and release what was learned with noise.
 
@@ -579,16 +566,11 @@ class PrivateEstimator(
             :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
             :class:`~skparisk.TableReference` of both.
 
-        **fit_params : None
-            Nothing else is passed to the fit of the estimator: weights and the like
-            are refused, because sampled neighbors have none.
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        refuse_fit_params(fit_params)
         proven = self._sums_leaves or self._sums_bounded
         source = self._check_privacy({} if proven else None)
         if self._proven_by_default and not isinstance(X_reference, LearnedReference):
