@@ -127,7 +127,7 @@ def drowned(n_splits):
                 scores(name, kind, model, 3000, split, sensitivity=few)
                 for split in range(n_splits)
             ]
-        XX
+            assert all(bool(spent) == (ours is not None) for ours, _, spent in found)
             gains = [ours - alone for ours, alone, _ in found if ours is not None]
             n_refused = n_splits - len(gains)
             gain = float(np.median(gains)) if gains else np.nan

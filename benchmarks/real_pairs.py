@@ -260,7 +260,7 @@ def calibrated(
     split = table is not None and table.sampling == "split"
     sampler = SensitivitySampler(
         gamma=max(GAMMAS),
-        n_pairs=table.n_rows // 4 if table and split else problem.n_pairs,
+        n_pairs=table.n_records // 4 if table and split else problem.n_pairs,
         neighbors_per_database=problem.neighbors_per_database,
         random_state=repeat,
     )

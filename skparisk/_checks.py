@@ -72,6 +72,17 @@ def check_verbose(value: Any) -> int:
     return 0 if value is None else check_at_least(value, "verbose", 0)
 
 
+def check_max_rows(max_rows: Any, groups: Any) -> int:
+    """Return how many rows of a person a bound is of; 0 where each row is a record."""
+    if (max_rows is None) != (groups is None):
+        raise ValueError(
+            "max_rows and groups must be given together, as a bound is of so many rows "
+            f"of each person; got max_rows={max_rows!r} and "
+            f"{'no groups' if groups is None else 'groups'}."
+        )
+    return 0 if max_rows is None else check_at_least(max_rows, "max_rows", 1)
+
+
 def check_seed(value: Any, name: str) -> None:
     """Refuse what `check_random_state` does, which takes long for a number."""
     if not (is_whole(value) and 0 <= value < 2**32):

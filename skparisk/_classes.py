@@ -115,6 +115,7 @@ class PublicClasses:
             return reference.encoded(partial(self.encode, name="y_reference"))
         # Floats, as a table has them, may be one number for several labels.
         codes = self.encode(y_reference, "y_reference")
+        codes = codes[getattr(reference, "_order", slice(None))]
         return reference.encoded(lambda _: codes)
 
     def encode_sampler(self, source: SensitivitySource) -> None:

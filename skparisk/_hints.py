@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._words import BETTER
 from skparisk.core.checks import CalibrationError, is_number
-from skparisk.core.claim import Doubt
+from skparisk.core.claim import Doubt, Unit
 from skparisk.core.noise import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
@@ -95,7 +95,10 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     answered = pairs.differences[pairs.answered]
     changed = 2 if str(sampler.certificate_.relation) == "replace-one" else 1
     n_records = sampler.n_records_
-    samples = 2 + n_records / pairs.sketch.n_rows
+    n_public = pairs.sketch.n_rows
+    if pairs.unit == Unit.PERSON:
+        n_public = changed * int(pairs.n_independent or 1)
+    samples = 2 + n_records / n_public
     squares = noise.shape.whiten(answered) ** 2
     usual = np.mean(squares, axis=0)
     spread = np.sqrt(usual * n_records / changed * samples)

@@ -51,11 +51,11 @@ from skparisk.core.checks import (
     is_number,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Certificate, Doubt, Leak
+from skparisk.core.claim import Assumption, Certificate, Doubt, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
 from skparisk.core.release import Plan, as_seeded, hide_values, release
-from skparisk.core.sealed import Records, seal
+from skparisk.core.sealed import People, Records, on_rows, rows_of, seal
 from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN, spend, suspend_open
 from skparisk.ledger._open import tell_open
@@ -189,10 +189,13 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         features: Records,
         targets: NDArray[Any] | None,
         table: Reference | None,
+        *,
+        overlap: bool = False,
     ) -> TrainingData:
         """Find out if the reference is private; warn, or refuse where that is worse.
 
-        Nothing of the private records is kept for it.
+        Nothing of the private records is kept for it. `overlap` says that people are
+        among both, by their ids.
         """
         recipe = recipe_of(source, table)
         if recipe is not None:
@@ -207,7 +210,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             refuse_learned_from(learning_of(each), features, targets)
         own = RecordSketch.of(features, targets)
         known = Known(table, None if table is None else table.sketch)
-        private = known.has(own)
+        private = overlap or known.has(own)
         if draw is not None:
             if private:
                 raise ValueError(
@@ -255,11 +258,12 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere
         features, targets = data.features, None
         if query.needs_y:
-            targets = hide_values(as_targets, check_given(query, data.targets))
+            given = check_given(query, data.targets)
+            targets = hide_values(on_rows, as_targets, given)
         if hasattr(source, "certificate_"):
             sampler = self._take_sampler(source, query, data)
             # It may have been fitted for other columns.
-            sampler._check_data(query, data.X, targets, reset=False)
+            sampler._check_data(query, data.X, rows_of(targets), reset=False)
         else:
             sampler = source
             self._fit_sampler(sampler, query, data, targets)
@@ -336,6 +340,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 n_outputs=n_outputs,
                 n_records=n_rows(X),
                 relation="replace-one",
+                unit=Unit.PERSON if isinstance(X, People) else Unit.RECORD,
                 proven=proven,
             )
 

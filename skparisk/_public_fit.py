@@ -19,11 +19,10 @@ from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import IncompatibleError, warn_caller
 from skparisk.core.release import unseen
-from skparisk.core.sealed import take_rows
 from skparisk.exceptions import UtilityWarning
 from skparisk.queries import Query
+from skparisk.reference._base import RecordPool
 from skparisk.reference._comparison import ReferenceComparison
-from skparisk.reference._records import n_rows
 from skparisk.sensitivity import SensitivitySampler
 
 Floats = NDArray[np.float64]
@@ -92,25 +91,23 @@ class PublicFit:
     """A query that is asked about public records, as it is about private ones."""
 
     query: Query
-    X: Any
-    y: Any
+    # Its targets are None if the query takes none.
+    pool: RecordPool
     # Of the private fit.
     n_records: int
     # Score on the second rows of what serves a fit to the first, if that is more than
     # the answer: as of predictions at points.
     score_fit: Callable[[Any, Any, Any, Any], float] | None = None
 
-    def answer(self, rows: NDArray[np.intp]) -> Floats | None:
-        """Return the answer on some rows, or None where there is none.
+    def answer(self, records: NDArray[np.intp]) -> Floats | None:
+        """Return the answer on some records, or None where there is none.
 
         A message would be about public records, but no release is to fail by what it is
         only compared with.
         """
         answer: Any = None
         with unseen():
-            answer = copy.deepcopy(self.query)(
-                take_rows(self.X, rows), take_rows(self.y, rows)
-            )
+            answer = copy.deepcopy(self.query)(*self.pool.take(records))
         if answer is None or not np.isfinite(answer).all():
             return None
         return np.asarray(answer, dtype=np.float64)
@@ -118,8 +115,8 @@ class PublicFit:
     @cached_property
     def _folds(self) -> list[tuple[NDArray[np.intp], Floats]] | None:
         """Five parts of the rows, each with the answer on the others, if any."""
-        rows = np.arange(n_rows(self.X))
-        if self.y is None or len(rows) < 2 * _N_FOLDS:
+        rows = np.arange(self.pool.n_records)
+        if self.pool.y is None or len(rows) < 2 * _N_FOLDS:
             return None
         found = []
         for held in self._parts(rows, _N_FOLDS):
@@ -134,10 +131,10 @@ class PublicFit:
     ) -> ReferenceComparison | None:
         """Compare served numbers with the fit on public records; None without scores.
 
-        By five parts of the rows, each scored with a fit on the others. The share of
+        By five parts of the records, each scored with a fit on the others. The share of
         the public fit in what is served, 1 - `weight`, is that of these fits as well.
         """
-        rows = np.arange(n_rows(self.X))
+        rows = np.arange(self.pool.n_records)
         if (folds := self._folds) is None or (whole := self.answer(rows)) is None:
             return None
         added = [(1 - weight) * (alone - whole) for _, alone in folds]
@@ -178,7 +175,7 @@ class PublicFit:
             return public - float(np.median(drawn))
 
         def half(held: NDArray[np.intp]) -> Floats | None:
-            others = np.setdiff1d(np.arange(n_rows(self.X)), held)
+            others = np.setdiff1d(np.arange(self.pool.n_records), held)
             return self.answer(self._parts(others, 2)[0])
 
         plain = mean(alone for _, alone in folds)
@@ -197,26 +194,23 @@ class PublicFit:
         scores = np.full(_N_FOLDS, math.nan)
         with unseen():
             for fold, (held, _) in enumerate(self._folds):
-                rows = np.setdiff1d(np.arange(n_rows(self.X)), held), held
-                parts = [
-                    take_rows(of, some) for some in rows for of in (self.X, self.y)
-                ]
+                rows = np.setdiff1d(np.arange(self.pool.n_records), held), held
+                parts = (part for some in rows for part in self.pool.take(some))
                 scores[fold] = self.score_fit(*parts)
         return scores
 
     def _parts(self, rows: NDArray[np.intp], n_parts: int) -> list[NDArray[np.intp]]:
-        """Return parts of the rows, each of which has all classes."""
+        """Return parts of records, each of which has all classes."""
         mixed = np.random.default_rng(len(rows)).permutation(rows)
-        keys = np.asarray(self.y).reshape(n_rows(self.X), -1)[mixed, 0]
+        firsts = np.asarray(self.pool.y)[self.pool.first_rows]
+        keys = firsts.reshape(self.pool.n_records, -1)[mixed, 0]
         order = mixed[np.argsort(keys, kind="stable")]
         return [order[part::n_parts] for part in range(n_parts)]
 
     def _told(self, score: Score, answer: Floats, rows: NDArray[np.intp]) -> float:
-        """Return the score of an answer on some rows, NaN where there is none."""
+        """Return the score of an answer on some records, NaN where there is none."""
         with unseen():
-            return float(
-                score(answer, take_rows(self.X, rows), take_rows(self.y, rows))
-            )
+            return float(score(answer, *self.pool.take(rows)))
         return math.nan
 
 
@@ -265,7 +259,8 @@ class BesidePublicMixin:
         n_records = data.n_records if known is None else int(known)
         # In the form that private records have.
         pool = table.pool.in_form("given" if query.any_table else "numbers")
-        return PublicFit(query, pool.X, pool.y if query.needs_y else None, n_records)
+        pool = pool.like(pool.X, pool.y if query.needs_y else None)
+        return PublicFit(query, pool, n_records)
 
     def _serve(
         self,

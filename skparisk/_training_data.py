@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Certificate, Unit
+from skparisk.core.exact import ByteSource, random_order
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import PublicForm, Records
+from skparisk.core.sealed import (
+    PublicForm,
+    Records,
+    group_rows,
+    of_people,
+    on_rows,
+)
 from skparisk.reference import (
     CallableReference,
     LearnedReference,
@@ -22,6 +29,7 @@ from skparisk.reference._learning import Learning
 from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
+from skparisk.reference._table import shares_people
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._drawing import Known
 
@@ -77,8 +85,64 @@ class TrainingData:
         if self.table is None or self.table.domain is None:
             return X, y
         self.table.check_schema(Schema.of(X))
-        y = None if y is None else hide_values(as_targets, y)
+        y = None if y is None else hide_values(on_rows, as_targets, y)
         return hide_values(self.table.domain.clip, X, y)
+
+
+class Groups(NamedTuple):
+    """Whose each private row is, as `fit` was given it."""
+
+    private: Any = None
+    # The most rows of a person that a proven bound is of, drawn with these numbers.
+    max_rows: int = 0
+    source: ByteSource | None = None
+
+    def overlaps(self, source: SensitivitySource, table: Reference | None) -> bool:
+        """Tell if somebody is in a table of people as well, by their id."""
+        given = getattr(source, "reference", None) if table is None else table
+        return shares_people(given, self.private)
+
+    def of_private(self, *parts: Any) -> tuple[Any, ...]:
+        """Return private records and targets person by person, if they are of people.
+
+        In the order in which people come, and each one's rows in theirs.
+        """
+        if self.private is None:
+            return parts
+        size = n_rows(parts[0])
+        people = hide_values(group_rows, self.private, "groups", size)
+        if self.source is not None:
+            people = people.at_most(self.max_rows, random_order(size, self.source))
+        return tuple(of_people(part, people) for part in parts)
+
+    def check(self, source: SensitivitySource, table: Reference | None) -> None:
+        """Refuse one unit of protection for private records, another for pairs."""
+        grouped = self.private is not None
+        if grouped and self.max_rows:
+            return  # no pairs are sampled
+        sampler = source if isinstance(source, SensitivitySampler) else None
+        if sampler is not None and table is None and hasattr(sampler, "certificate_"):
+            known = [sampler.pairs_.unit == Unit.PERSON]
+        else:
+            given = (table, getattr(source, "reference", None))
+            known = [
+                getattr(each, "rows_per_person", None) is not None
+                for each in given
+                if each is not None
+            ]
+        if {*known, grouped} == {True, False}:
+            there, missing = ("groups", "groups_reference")[:: 1 if grouped else -1]
+            raise ValueError(
+                f"{missing} must be given as well, got {there} alone: neighbors differ "
+                "in one person with all of their rows, or in one row, among both the "
+                "private and the public records. Only a TableReference has groups."
+            )
+        if grouped and sampler is None:
+            raise ValueError(
+                "groups must be None with a sensitivity that is declared or proven, "
+                "which is that of one row: give a SensitivitySampler, and "
+                "groups_reference; of a PrivateEstimator a bound may be of max_rows."
+            )
 
 
 def recipe_of(source: Any, table: Reference | None) -> LearnedReference | None:
@@ -168,27 +232,33 @@ def samples_training_data(source: SensitivitySource) -> bool:
 
 
 def reference_table(
-    X: Any, y: Any, *, needs_y: bool = True, any_table: bool = False
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    *,
+    needs_y: bool = True,
+    any_table: bool = False,
 ) -> Reference | None:
     """Return the reference that `fit` was given, with its targets, if any.
 
     Finite numbers alone, unless it may be any table, which may have labels as well.
     """
-    if X is None and y is None:
+    if X is None and y is None and groups is None:
         return None
     refuse_reference_in_other_units("X_reference")
     reference: Reference
     if is_reference(X):
-        if y is not None:
+        if y is not None or groups is not None:
+            name = "groups_reference" if y is None else "y_reference"
             raise ValueError(
-                f"y_reference must be None if X_reference is a {type(X).__name__}, "
-                "which has its targets with it."
+                f"{name} must be None if X_reference is a {type(X).__name__}, "
+                "which has its targets, and whose rows these are, with it."
             )
         reference = X
     elif X is None or (y is None and needs_y):
         raise ValueError("X_reference and y_reference must be given together.")
     else:
-        reference = TableReference(X, y)
+        reference = TableReference(X, y, groups=groups)
     if needs_y and reference.targets is None:
         raise ValueError(
             f"The {type(reference).__name__} must have targets, but it has none."

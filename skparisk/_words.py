@@ -29,6 +29,7 @@ from skparisk.core.claim import (
     Method,
     Population,
     Scope,
+    Unit,
 )
 from skparisk.core.laws import LAWS
 from skparisk.core.rounding import add_up, ceil_text, fields_of
@@ -39,9 +40,14 @@ NEIGHBORS = {
     "replace-one": "two databases that differ in one record",
     "add-remove": "two databases that differ by one added or removed record",
 }
+_PEOPLE = {
+    "replace-one": "two databases that differ in one person, with all of their rows",
+    "add-remove": "two databases that differ by one added or removed person, with all "
+    "of their rows",
+}
 _GROUPS = {
-    "replace-one": "two databases that differ in at most {} records",
-    "add-remove": "two databases that differ by at most {} added or removed records",
+    "replace-one": "two databases that differ in at most {} {}",
+    "add-remove": "two databases that differ by at most {} added or removed {}",
 }
 
 # How a claim was found.
@@ -322,8 +328,8 @@ def document(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     written = fields_of(claim)
     for name in ("leaks", "assumptions", "doubts"):
         written[name] = sorted(map(str, written[name]))
-    for name in ("randomness", "method"):
-        written[name] = str(written[name])
+    for name in ("randomness", "method", "unit"):
+        written[name] = None if written[name] is None else str(written[name])
     if claim.loss is not None:
         # A law of the caller's own is in no document: its level alone counts there.
         known, name = fields_of(claim.loss), claim.loss.law.name
@@ -436,20 +442,45 @@ def _claim_in_words(claim: Claim) -> str:
 def _whom(claim: Claim, any_: str = "") -> str:
     """Return which pairs the claim is about."""
     relation = claim.relation or ""
-    neighbors = NEIGHBORS.get(relation, "two neighboring databases")
+    neighbors, many = neighbors_of(claim), counted(claim)
     if claim.evidence is not None and claim.evidence.population == Population.DECLARED:
         neighbors = neighbors.replace("databases", "databases of made-up records", 1)
     if claim.group_size > 1:
         steps = "two databases that are at most {} neighbors apart"
-        neighbors = _GROUPS.get(relation, steps).format(claim.group_size)
+        neighbors = _GROUPS.get(relation, steps).format(claim.group_size, many)
     if Leak.PRIVATE_CLASSES in claim.leaks:  # others differ in what has no noise
         neighbors += " and have the same classes"
     if claim.evidence is not None:
         n_records = claim.evidence.n_records
-        count = "1 record" if n_records == 1 else f"{n_records} records"
+        count = "1 record" if n_records == 1 else f"{n_records} {many}"
         found = [count, claim.evidence.reference]
         neighbors += f" ({', '.join(text for text in found if text)})"
     return f"For {any_}{neighbors}:"
+
+
+def neighbors_of(claim: Claim) -> str:
+    """Return what neighboring databases are."""
+    known = _PEOPLE if claim.unit == Unit.PERSON else NEIGHBORS
+    return known.get(claim.relation or "", "two neighboring databases")
+
+
+def counted(claim: Claim) -> str:
+    """Return what databases are counted in."""
+    return "people" if claim.unit == Unit.PERSON else "records"
+
+
+def unit_of(claim: Claim) -> str:
+    """Return what is protected, of one of these."""
+    if claim.unit != Unit.PERSON:
+        return "one record" if claim.unit else "not stated"
+    words, evidence = "one person, with all of their rows", claim.evidence
+    if evidence is not None and evidence.rows_per_person is not None:
+        few, most = evidence.rows_per_person
+        words += (
+            f" ({few} to {most} in the reference; someone with more is covered only as "
+            "far as it has such people)"
+        )
+    return f"{words}; how many private rows there are is not public"
 
 
 def _private_at(claim: Claim, delta: float | None = None) -> str:
@@ -505,6 +536,7 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         table.append(("fails for a fraction of the samples of pairs", share))
+    table.append(("unit of protection", unit_of(claim)))
     table.append(("relation", claim.relation or "not stated"))
     if claim.risk and claim.randomness != Scope.PAIR and not claim.void:
         table.append(("anything computed from it, such as predictions", _after(claim)))
@@ -589,7 +621,7 @@ def how_rows(claim: Claim) -> list[tuple[str, str]]:
             "not released, but what they are on public records"
         )
     table = [
-        ("records, outputs", outputs),
+        (f"{counted(claim)}, outputs", outputs),
         ("sensitivity", sensitivity),
         ("noise", _noise(evidence)),
     ]

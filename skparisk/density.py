@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._training_data import read_as_public, reference_table
+from skparisk._training_data import Groups, read_as_public, reference_table
 from skparisk.core.checks import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
@@ -161,6 +161,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         order = check_at_least(self.order, "order", 1)
         box = _check_box(self.bounds)
         table = reference_table(X_reference, None, needs_y=False)
+        Groups().check(source, table)
         private, _ = read_as_public(source, table, X)
         records = validate_private(self, private, dtype=np.float64)
         pairs = box * records.shape[1] if len(box) == 1 else box

@@ -135,7 +135,7 @@ class NeighborPairs:
     def shared_counts(self) -> NDArray[np.float64]:
         """How often each record of the pool is in both databases of pairs."""
         if self._shared.dtype.kind == "i":
-            return count_rows(self._shared, self.pool.n_rows)
+            return count_rows(self._shared, self.pool.n_records)
         return self._shared.astype(np.float64)
 
     @cached_property

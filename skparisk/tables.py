@@ -16,7 +16,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import leaks_around
-from skparisk._checks import check_flag
+from skparisk._checks import check_flag, check_max_rows
 from skparisk._fitted import whole_fit
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
@@ -26,9 +26,10 @@ from skparisk.core.checks import (
     check_probability,
     check_relation,
 )
-from skparisk.core.exact import noise_source
-from skparisk.core.release import Plan, release
-from skparisk.core.sealed import is_frame, seal
+from skparisk.core.claim import Unit
+from skparisk.core.exact import noise_source, random_order
+from skparisk.core.release import Plan, hide_values, release
+from skparisk.core.sealed import group_rows, is_frame, of_people, seal
 from skparisk.ledger import OPEN
 from skparisk.queries._base import Floats
 from skparisk.queries._cells import (
@@ -285,6 +286,10 @@ class PrivateTable(BaseEstimator):
         How neighboring data differ: "replace-one" takes the number of records as
         public.
 
+    max_rows : int, default=None
+        The most rows of a person that are used, drawn at random, >= 1; with `groups` of
+        `fit`. Noise is in proportion to it, and counts and means are of these rows.
+
     epsilon : float, default=1.0
         Privacy level of all together, in (0, inf].
 
@@ -303,7 +308,7 @@ class PrivateTable(BaseEstimator):
         Scale of the Laplace noise in counts, and in sums of shares of half of a range.
 
     n_records_ : int or None
-        Records, if that is public.
+        Records, if that is public; None with `groups`.
 
     epsilon_, certificate_ : float, Certificate
         The level, and what is guaranteed.
@@ -311,7 +316,8 @@ class PrivateTable(BaseEstimator):
     Notes
     -----
     **Guarantee** (:ref:`thm-tables`). Exact Laplace noise on exact sums at their proven
-    sensitivity: epsilon-differential privacy of rows, so each person must have one.
+    sensitivity: epsilon-differential privacy of rows; or of people with all of their
+    rows, if `fit` is told whose each one is.
 
     A value that is no declared category counts as "(other)"; one that is missing, or no
     number in a column of numbers, as "(missing)". Numbers are clipped to their ranges,
@@ -348,6 +354,7 @@ class PrivateTable(BaseEstimator):
         means: Mapping[str, Any] | None = None,
         bins: Any = 10,
         relation: str = "replace-one",
+        max_rows: int | None = None,
         epsilon: float = 1.0,
         noise_random_state: Any = None,
     ) -> None:
@@ -356,11 +363,12 @@ class PrivateTable(BaseEstimator):
         self.means = means
         self.bins = bins
         self.relation = relation
+        self.max_rows = max_rows
         self.epsilon = epsilon
         self.noise_random_state = noise_random_state
 
     @whole_fit
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Answer all questions about a data frame, and release the answers with noise.
 
         Parameters
@@ -370,6 +378,9 @@ class PrivateTable(BaseEstimator):
 
         y : ignored
             For the interface of scikit-learn.
+
+        groups : array-like of shape (n_rows,), default=None
+            Whose each row is, if people have several; see `max_rows`.
 
         Raises
         ------
@@ -391,21 +402,34 @@ class PrivateTable(BaseEstimator):
         relation = check_relation(self.relation)
         target = Target(check_epsilon(self.epsilon), 0.0, 0.0, "explicit")
         noise_source(self.noise_random_state)
-        query = find_query(self.schema, self.counts, self.means, self.bins, relation)
+        several = check_max_rows(self.max_rows, groups)
+        # How many rows people have is not public.
+        rows_are = "add-remove" if several else relation
+        query = find_query(self.schema, self.counts, self.means, self.bins, rows_are)
         _check_frame(X.head if isinstance(X, Parted) else X, query)
-        n_records = len(X)
+        people = None
+        if several and isinstance(X, Parted):
+            raise ValueError(
+                "X must be in memory with groups, got a Dask frame: compute it before."
+            )
+        if several:
+            source = noise_source(self.noise_random_state)
+            people = hide_values(group_rows, groups, "groups", len(X))
+            people = people.at_most(several, random_order(len(X), source))
+        n_records = len(X) if people is None else len(people.ends)
         public = relation == "replace-one"
         if public and not n_records:
             raise ValueError(
                 "X must have at least one row with relation='replace-one', got none."
             )
         noise, certificate = find_known(
-            query.bound(relation),
+            query.bound(relation) * (several or 1),
             target,
             law="laplace",
             n_outputs=query.n_outputs,
             n_records=max(n_records, 1),
             relation=relation,
+            unit=Unit.PERSON if several else Unit.RECORD,
             proven=True,
         )
         if not public:  # the evidence would tell how many records there are
@@ -423,21 +447,21 @@ class PrivateTable(BaseEstimator):
         )
         self.released_, self.certificate_ = release(
             plan,
-            seal(asked),
+            seal(of_people(asked, people)),
             OPEN,
             note=str(query),
             noise_random_state=self.noise_random_state,
         )
         self.query_ = query
         self.epsilon_ = certificate.epsilon
-        self.n_records_ = n_records if public else None
+        self.n_records_ = n_records if public and not several else None
         self.noise_scale_ = noise.noise_scale
         return self
 
     def count(
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
     ) -> Any:
-        """Return how many records are in each cell.
+        """Return how many records are in each cell, or rows of people that are used.
 
         Parameters
         ----------

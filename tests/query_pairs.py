@@ -49,7 +49,7 @@ def both_of(pairs, pair):
 
 def counts_of(pairs):
     """Return how often each record of the pool is in the first databases."""
-    return count_rows(pairs.members, pairs.pool.n_rows)
+    return count_rows(pairs.members, pairs.pool.n_records)
 
 
 def plain_differences(query, pairs):

@@ -300,7 +300,7 @@ def test_what_others_call_a_certificate_is_checked():
 
 
 def test_plain_numbers_are_releases():
-    word = {"assumptions": [Assumption.DECLARED_LEVEL]}
+    word = {"assumptions": [Assumption.DECLARED_LEVEL], "unit": None}
     assert as_certificate(0.5) == minted(0.5, **word)
     assert as_certificate((0.5, 1e-5, 0.1)) == minted(0.5, 1e-5, 0.1, **word)
     assert as_certificates([0.5, (1.0, 0.1)])[1] == minted(1.0, 0.1, **word)

@@ -32,6 +32,7 @@ from skparisk.reference import (
     SecretSample,
     TableReference,
 )
+from skparisk.reference._base import RecordPool
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 3))
@@ -211,7 +212,7 @@ def test_a_query_without_an_answer_on_all_public_records(monkeypatch):
 def test_a_public_fit_that_fails_is_no_answer():
     """Nor is NaN."""
     query = FunctionQuery(half_table)
-    fit = PublicFit(query, X[PUBLIC], Y[PUBLIC], 80)
+    fit = PublicFit(query, RecordPool(X[PUBLIC], Y[PUBLIC]), 80)
     assert fit.answer(np.arange(80)) is None
     few = np.arange(60)
     np.testing.assert_allclose(fit.answer(few), Y[PUBLIC][few].mean())
@@ -220,12 +221,13 @@ def test_a_public_fit_that_fails_is_no_answer():
         raise ValueError("of the release")
 
     assert fit.compare(np.zeros(1), lambda *_: 1.0) is None
-    known = replace(fit, X=X[:60], y=Y[:60])
+    known = replace(fit, pool=RecordPool(X[:60], Y[:60]))
     assert known.compare(np.zeros(1), refuse) is None
     scores = iter([1.0] * 9 + [math.nan])
     assert known.compare(np.zeros(1), lambda *_: next(scores)) is None
     assert known.compare(np.zeros(1), lambda *_: 1.0).private == 1.0
-    for unscored in (PublicFit(query, X[:9], Y[:9], 80), PublicFit(query, X, None, 80)):
+    for records in (RecordPool(X[:9], Y[:9]), RecordPool(X)):
+        unscored = PublicFit(query, records, 80)
         assert unscored.compare(np.zeros(1), lambda *_: 1.0) is None
 
 
@@ -240,7 +242,7 @@ def test_folds_have_all_classes_and_each_record_once():
         return np.zeros(1)
 
     records = np.arange(50.0)[:, None]
-    fit = PublicFit(FunctionQuery(note), records, rare, 30)
+    fit = PublicFit(FunctionQuery(note), RecordPool(records, rare), 30)
     held = []
 
     def score(a, X, y):

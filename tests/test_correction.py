@@ -229,7 +229,7 @@ def test_of_a_split_table_only_the_shared_half_is_fitted():
     table = TableReference(X[PUBLIC], Y[PUBLIC], sampling="split")
     own, shared = table._halves()
     fitted = cross_fitted(table, RidgeQuery(1.0))
-    np.testing.assert_array_equal(fitted.rows, shared)
+    np.testing.assert_array_equal(fitted.records, shared)
     np.testing.assert_array_equal(fitted.table.targets[own], Y[PUBLIC][own])
     changed = Y[PUBLIC].copy()
     changed[own] += 7.0

@@ -97,7 +97,7 @@ def test_rows_of_blocks_do_not_depend_on_how_they_are_cut():
         for size in (N_ROWS, 700, 60)
     ]
     for table in tables:
-        assert table.n_rows == 200
+        assert table.n_records == 200
         np.testing.assert_array_equal(table.pool.X, tables[0].pool.X)
         np.testing.assert_array_equal(table.pool.y, tables[0].pool.y)
         known = {*map(tuple, ROWS)}
@@ -138,7 +138,7 @@ def test_blocks_without_targets_and_frames():
     pd = pytest.importorskip("pandas")
     frames = (pd.DataFrame({"a": part, "b": "x"}) for part in np.split(ROWS[:, 0], 10))
     table = TableReference.of_blocks(frames, n_rows=50, sampling="split")
-    assert table.n_rows == 50
+    assert table.n_records == 50
     assert table.feature_names == ("a", "b")
     assert table.pool.y is None
 

@@ -136,7 +136,7 @@ def drawn_from(monkeypatch):
 
     class Spy(PairSpec):
         def sample(self, *args, **kwargs):
-            n_rows.append(self.reference.n_rows)
+            n_rows.append(self.reference.n_records)
             return super().sample(*args, **kwargs)
 
     monkeypatch.setattr(_penalty_choice, "PairSpec", Spy)

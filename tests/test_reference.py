@@ -323,7 +323,7 @@ def test_frames_keep_their_names(frame, n_targets):
         y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
     reference = TableReference(X, y)
     assert reference.feature_names == ("age", "income")
-    assert reference.n_rows == 6
+    assert reference.n_records == 6
     assert reference.pool.X is X
     assert (reference.pool.numbers.X == TABLE).all()
     assert reference.pool.y.shape == ((6,) if n_targets is None else (6, n_targets))

@@ -69,7 +69,7 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     pairs = SampledPairs(**every | arrays | {"n_neighbors": 3})
     withheld = Withheld()
     pairs.withhold(withheld)
-    left = {name: every[name] for name in ("schema", "learning")}
+    left = {name: every[name] for name in ("schema", "learning", "unit")}
     left["assumptions"] = frozenset()
     nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
     assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)

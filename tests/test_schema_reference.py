@@ -189,7 +189,7 @@ def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
     assert not np.isin(shared, own).any()
     assert all(len(np.unique(line)) == len(line) for line in shared)
     # Values, not only numbers of rows.
-    assert len(np.unique(pairs.pool.X)) == pairs.pool.n_rows
+    assert len(np.unique(pairs.pool.X)) == pairs.pool.n_records
     np.testing.assert_array_equal(
         counts_of(pairs).sum(axis=1), np.full(len(pairs), n_records)
     )
@@ -202,7 +202,7 @@ def test_shared_records_may_be_many_of_the_simulated_ones(monkeypatch, most):
     reference = SchemaReference([(0, 1)])
     seed = np.random.SeedSequence(0)
     source = reference.bind(8, n_shared=200, n_own=2, seed=seed)
-    assert source.pool.n_rows == 16 + max(400, min(3200, most))
+    assert source.pool.n_records == 16 + max(400, min(3200, most))
     pairs = draw_pairs(source, n_records=201, start=0, size=8, seed=seed)
     assert all(len(np.unique(line)) == 200 for line in pairs.members[:, :-1])
     assert not np.isin(pairs.members[:, :-1], pairs.removed).any()

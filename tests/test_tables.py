@@ -82,7 +82,7 @@ def as_pairs(reference, **parameters):
 def test_databases_have_the_rows_of_any_table(make):
     reference = TableReference(make(people()))
     assert reference.pool.X is as_records(reference.pool.X)
-    assert reference.n_rows == N_ROWS
+    assert reference.n_records == N_ROWS
     assert repr(reference).startswith(f"TableReference({N_ROWS} rows, 5 features")
     pairs = as_pairs(reference)
     rows = pairs.records[1]
@@ -185,7 +185,7 @@ def test_functions_make_records_of_any_kind(made):
     expected = as_records(made(people(3)))
     assert type(pairs.pool.X) is type(expected)
     Schema.of(expected).check_same(Schema.of(pairs.pool.X))
-    assert pairs.pool.n_rows == 3 * 6
+    assert pairs.pool.n_records == 3 * 6
 
 
 def test_functions_make_labels():

@@ -22,6 +22,12 @@ _MARKED = re.compile(r"\s*[-+(]?\s*[€$£¥]?\s*\d[\d.,'’\s]*\s*[%€$£¥]?\
 # Words of a column that so few records have on average are no categories.
 _FEWEST_RECORDS, _MANY_WORDS = 10, 20
 _MOSTLY = 0.9
+# Names of columns that say whose a row is.
+_IDS = re.compile(
+    r"(.*[\W_])?(id|uid|uuid|nr|number|person|patient|customer|client|user|subject|pupil)"
+    r"|.*[a-z]Id",
+    re.ASCII,
+)
 _END = "the end of a table"
 
 
@@ -56,9 +62,15 @@ class Reading:
     be about a person. What it has too much is cut off, and what it lacks is missing.
     """
 
-    def __init__(self, target: str, drop: list[str], decimal_comma: bool) -> None:
-        self.target, self.drop = target, drop
+    def __init__(
+        self, target: str, drop: list[str], decimal_comma: bool, person: str | None
+    ) -> None:
+        self.target, self.drop, self.person = target, drop, person
         self._comma = decimal_comma
+        if person in (target, *drop):
+            raise ValueError(
+                f"--person must be neither the target nor dropped, got {person!r}."
+            )
         if not target.strip():
             raise ValueError("--target must be a name.")
         if target in drop:
@@ -84,11 +96,23 @@ class Reading:
         absent = [name for name in self.drop if public and name not in head]
         if absent:
             raise ValueError(f"'{path}' has no column {absent[0]!r} to --drop.")
+        if self.person is not None and self.person not in head:
+            raise ValueError(f"'{path}' has no column {self.person!r} for --person.")
         whole = [(row + [""] * len(head))[: len(head)] for row in records]
         texts = pandas.DataFrame(whole, columns=head, dtype=object)
         # A column without a name has the numbers of rows.
         texts = texts.drop(columns=["", *self.drop], errors="ignore")
         return texts.map(self._cell)
+
+    def split_off_ids(self, texts: Any) -> tuple[Any, Any]:
+        """Return a table without the column of ids, and these, if there is one.
+
+        A row without an id is a person of its own.
+        """
+        if self.person is None:
+            return texts, None
+        ids = texts[self.person].map(lambda one: one.strip() if one else object())
+        return texts.drop(columns=self.person), ids
 
     def _cell(self, text: str) -> str | None:
         if text.strip() in _NOTHING:
@@ -124,6 +148,21 @@ def holds_numbers(texts: Any) -> bool:
     """Tell if all that is there are numbers."""
     there = texts.dropna()
     return len(there) > 0 and bool(as_numbers(there).notna().all())
+
+
+def check_ids(columns: Any, path: Path) -> None:
+    """Refuse numbers whose name says that they are ids, which no model should use."""
+    for name in columns:
+        there = columns[name].dropna()
+        named = any(map(_IDS.fullmatch, (name.strip(), name.strip().lower())))
+        if named and there.nunique() > _MANY_WORDS:
+            option = "drop" if there.is_unique else "person"
+            why = "" if there.is_unique else ", of people who have several"
+            raise ValueError(
+                f"the column {name!r} of '{path}' seems to say whose a row is{why}: "
+                f"give --{option} {shlex.quote(name)}; if it is something else, give "
+                "it another name."
+            )
 
 
 def check_words(columns: Any, path: Path) -> None:

@@ -31,6 +31,7 @@ from skparisk._cli._tables import (
     Reading,
     as_table,
     as_target,
+    check_ids,
     check_words,
     holds_numbers,
 )
@@ -65,6 +66,7 @@ class _Public:
     y: Any
     kinds: dict[str, bool]  # whether a column holds numbers
     gap: str | None  # what stands for a word that is missing
+    groups: Any = None  # whose each row is
 
     @classmethod
     def of_table(cls, path: Path, reading: Reading, classes: bool) -> _Public:
@@ -72,10 +74,12 @@ class _Public:
 
         target = reading.target
         texts = reading.texts(path, public=True).dropna(subset=[target])
+        texts, groups = reading.split_off_ids(texts)
         features = texts.drop(columns=target)
         if not len(features.columns):
             raise ValueError(f"'{path}' must have another column than the target.")
         kinds = {name: holds_numbers(features[name]) for name in features}
+        check_ids(features[[name for name in kinds if kinds[name]]], path)
         check_words(features[[name for name in kinds if not kinds[name]]], path)
         y = as_target(texts[target], classes)
         if not classes and (not len(y) or not np.isfinite(y).all()):
@@ -91,7 +95,7 @@ class _Public:
                 f"yes and no, and holds {n_classes} different values in {len(y)} "
                 "records; for numbers give --estimator ridge."
             )
-        return cls(as_table(features, kinds, MISSING), y, kinds, MISSING)
+        return cls(as_table(features, kinds, MISSING), y, kinds, MISSING, groups)
 
     def clip(self, X: Any) -> None:
         """Move numbers to the range of public ones: no fit may fail by one of them."""
@@ -148,7 +152,9 @@ def prepare(options: argparse.Namespace) -> Prepared:
             "command schema makes a schema of a data dictionary."
         )
     classes, secret = options.estimator != "ridge", options.secret_sample
-    reading = Reading(options.target, options.drop, options.decimal_comma)
+    reading = Reading(
+        options.target, options.drop, options.decimal_comma, options.person
+    )
     reference: Any = None
     if options.schema is not None:
         reference = read_toml(SchemaReference.from_toml, options.schema)
@@ -164,7 +170,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
         if path is None:
             return {}
-        texts = reading.texts(path)
+        texts, groups = reading.split_off_ids(reading.texts(path))
         missing = [name for name in public.kinds if name not in texts]
         if missing:
             raise ValueError(
@@ -184,7 +190,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         elif beside and fitted:
             labels, counts = np.unique(public.y, return_counts=True)
             y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
-        return {"X": X, "y": y}
+        return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
 
     sampler = SensitivitySampler(
         reference=reference,
@@ -199,9 +205,12 @@ def prepare(options: argparse.Namespace) -> Prepared:
         gamma=options.gamma,
         sensitivity=sampler,
     )
+    given = {"X_reference": public.X, "y_reference": public.y}
+    if public.groups is not None:
+        given["groups_reference"] = public.groups
     return Prepared(
         model,
-        {"X_reference": public.X, "y_reference": public.y} if beside else {},
+        given if beside else {},
         records_of(options.data),
         records_of(options.test, fitted=False),
         records_of(options.attack),
@@ -276,6 +285,12 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar="NAME",
         help="a column to leave out, as a name or the number of a customer; may be "
         "repeated",
+    )
+    parser.add_argument(
+        "--person",
+        metavar="NAME",
+        help="the column that says whose a row is, where people have several: what is "
+        "protected is then a person with all of their rows",
     )
     parser.add_argument(
         "--decimal-comma",
@@ -377,6 +392,7 @@ def run(options: argparse.Namespace) -> int:
     from skparisk.report import Report
 
     check_files(options)
+    check_person(options)
     check_score(options)
     check_attack(options)
     policy = read_policy(options.policy)
@@ -483,6 +499,17 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     for check in about["policy"].check(claim, *score):
         if not check.passed and check.rule not in open_yet:
             raise ValueError(f"the policy '{options.policy}' would be broken: {check}.")
+
+
+def check_person(options: argparse.Namespace) -> None:
+    """Refuse what is about single rows where people have several."""
+    names = ("schema", "secret_sample", "test", "attack")
+    given = [name for name in names if getattr(options, name) is not None]
+    if options.person is not None and given:
+        raise ValueError(
+            f"--{given[0].replace('_', '-')} must not be given with --person: it is "
+            "about people of one row each."
+        )
 
 
 def check_attack(options: argparse.Namespace) -> None:

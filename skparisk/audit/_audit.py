@@ -38,7 +38,7 @@ from skparisk.core.checks import (
     check_probability,
     warn_if_seeded,
 )
-from skparisk.core.claim import Certificate, refuse_second_audit
+from skparisk.core.claim import Certificate, Unit, refuse_second_audit
 from skparisk.core.exact import noise_source
 from skparisk.core.release import draw, forgetting, hide_values
 from skparisk.ledger import OPEN, check_room, suspend_open
@@ -128,6 +128,8 @@ class Audited:
             table, given = learned, {"X_reference": learned}
             source = clone(source).set_params(reference=None)
         reference = source.reference
+        claim = getattr(model, "certificate_", None)
+        _refuse_people(claim, reference if table is None else table)
         if isinstance(reference, SecretSample | SecretDraw):
             raise ValueError(
                 "audited must have a reference that stands for people; a SecretSample "
@@ -295,6 +297,16 @@ def _own_sampler(model: PrivateMixin) -> SensitivitySampler:
             f"{source!r}: a sensitivity that is known has no reference to audit."
         )
     return source
+
+
+def _refuse_people(certificate: Certificate | None, reference: Any) -> None:
+    """Refuse claims about people with several rows: blocks are of rows."""
+    several = getattr(reference, "rows_per_person", None) is not None
+    if several or (certificate is not None and certificate.unit == Unit.PERSON):
+        raise IncompatibleError(
+            "groups must be None for an audit, which is about people of one row each: "
+            "it has no blocks of people with several."
+        )
 
 
 def _check_target(model: Any, source: SensitivitySampler) -> None:

@@ -41,6 +41,7 @@ from skparisk.core.claim import (
     Leak,
     Population,
     Scope,
+    Unit,
     mint,
 )
 from skparisk.core.exact import ByteSource
@@ -992,6 +993,7 @@ class CalibratedNoise(NamedTuple):
             worst_loss=largest_loss(
                 pairs.largest_move, law, shape, noise_scale, target.epsilon
             ),
+            rows_per_person=pairs.rows_per_person,
             curve=curve,
         )
         rests_on, doubts = {*pairs.assumptions}, set()
@@ -1011,6 +1013,7 @@ class CalibratedNoise(NamedTuple):
             leaks=frozenset(leaks),
             doubts=frozenset(doubts),
             evidence=evidence,
+            unit=pairs.unit,
         )
 
 
@@ -1166,6 +1169,7 @@ def find_known(
     n_outputs: int = 1,
     n_records: int = 1,
     relation: str = "replace-one",
+    unit: Unit = Unit.RECORD,
     proven: bool = False,
 ) -> tuple[AdditiveNoise, Certificate]:
     """Return noise for a sensitivity that is known, or proven, and its certificate.
@@ -1190,10 +1194,10 @@ def find_known(
         loss = laplace_loss(noise, epsilon)
     else:
         if gamma and not delta:
-            (unit, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
+            (least, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
         else:
-            unit, steps = law.unit_noise(epsilon, delta, k)
-        scale = sensitivity * (1 + float(ROUNDING_SLACK)) * unit
+            least, steps = law.unit_noise(epsilon, delta, k)
+        scale = sensitivity * (1 + float(ROUNDING_SLACK)) * least
         noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
     evidence = Evidence(
         gamma=0.0 if delta else gamma,
@@ -1207,7 +1211,13 @@ def find_known(
         curve=None if curve is None else as_curve(*curve),
     )
     return noise, _claim(
-        target, law, risk=risk, relation=relation, loss=loss, evidence=evidence
+        target,
+        law,
+        risk=risk,
+        relation=relation,
+        unit=unit,
+        loss=loss,
+        evidence=evidence,
     )
 
 

@@ -58,6 +58,13 @@ class Population(StrEnum):
     CANDIDATES = "candidates"  # of whom some were drawn in secret
 
 
+class Unit(StrEnum):
+    """What neighboring databases differ in one of."""
+
+    RECORD = "record"  # a row by itself
+    PERSON = "person"  # with all of their rows
+
+
 class Method(StrEnum):
     """How a claim was found."""
 
@@ -467,6 +474,10 @@ class Evidence:
     margin : float, default=1.0
         What the noise is multiplied by for what a reference table as a whole is off by.
 
+    rows_per_person : tuple of int, default=None
+        The fewest and the most rows that a person has in the reference, where
+        databases differ in a person.
+
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
         noise. None: none but those of the claim. Not compared.
@@ -495,6 +506,7 @@ class Evidence:
     n_neighbors: int = 1
     n_constant: int = 0
     margin: float = 1.0
+    rows_per_person: tuple[int, int] | None = None
     curve: _Floats | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -527,6 +539,7 @@ class Claim:
     failure_prob: float = 0.0
     randomness: Scope = Scope.PAIR_AND_NOISE
     relation: str | None = None
+    unit: Unit | None = Unit.RECORD
     loss: DominatingLoss | None = None
     method: Method = Method.SINGLE
     n_releases: int = 1
@@ -552,6 +565,8 @@ class Claim:
             plain[name] = check_range(getattr(self, name), name, 1.0)
         if self.relation is not None:
             check_relation(self.relation)
+        if self.unit is not None:
+            plain["unit"] = Unit(self.unit)
         vars(self).update(plain)  # frozen for all others
 
     @property
@@ -810,6 +825,10 @@ class Certificate(Claim):
     relation : {"replace-one", "add-remove"} or None
         What neighboring databases are. None: not stated; it then goes with any other.
 
+    unit : {"record", "person"} or None
+        What they differ in one of: a row, or a person with all of their rows. None: not
+        stated, as for plain numbers.
+
     loss : DominatingLoss or None
         A law that the privacy loss stays below, outside a risk over pairs. None: only
         what `epsilon` and `delta` say is known.
@@ -997,7 +1016,14 @@ def over_private_records(
     As the scale of the noise, an advantage does not depend on who was drawn.
     """
     known, secret = certificate.require_evidence(), n_candidates is not None
-    of_pairs = ("for_new_people", "worst_loss", "n_unanswered", "advantage", "audit")
+    of_pairs = (
+        "for_new_people",
+        "worst_loss",
+        "n_unanswered",
+        "advantage",
+        "audit",
+        "rows_per_person",
+    )
     kept: dict[str, Any] = dict.fromkeys(of_pairs)
     if secret:
         kept["advantage"] = known.advantage
@@ -1053,7 +1079,7 @@ def as_certificate(release: Any) -> Certificate:
         )
     names = ("epsilon", "delta", "risk")
     given = dict(zip(names, numbers, strict=False))
-    return mint(**given, assumptions=frozenset({Assumption.DECLARED_LEVEL}))
+    return mint(**given, unit=None, assumptions=frozenset({Assumption.DECLARED_LEVEL}))
 
 
 def as_certificates(releases: Iterable[Any]) -> list[Certificate]:

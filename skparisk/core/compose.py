@@ -28,6 +28,7 @@ from skparisk.core.claim import (
     Claim,
     Method,
     Scope,
+    Unit,
     as_certificate,
     as_certificates,
     mint,
@@ -59,6 +60,7 @@ _SUMS = ("epsilon", "delta", "risk", "failure_prob", "n_releases")
 _UNIONS = ("leaks", "assumptions", "doubts")
 _SAME = {
     "relation": "have the same relation of neighboring databases",
+    "unit": "protect the same unit, records or people",
     "group_size": "be about groups of the same size",
 }
 
@@ -155,7 +157,7 @@ class Totals:
             n_releases=int(self.sums["n_releases"]),
             post_processed=self.post_processed,
             **self.codes,
-            **self.same,
+            **{"relation": None, "unit": None, **self.same},
         )
 
 
@@ -287,6 +289,11 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     """
     check_choice(partition, "partition", ("owner", *_RELATIONS))
     parts = as_certificates(releases)
+    if partition in _RELATIONS and any(g.unit == Unit.PERSON for g in parts):
+        raise IncompatibleError(
+            "partition must be 'owner' for claims about people, whose rows may be in "
+            f"several parts by their position or value, got {partition!r}."
+        )
     if partition in _RELATIONS:
         relation, reason = _RELATIONS[partition]
         others = {g.relation for g in parts} - {None, relation}

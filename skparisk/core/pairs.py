@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.claim import Assumption, Leak, Population
+from skparisk.core.claim import Assumption, Leak, Population, Unit
 from skparisk.core.laws import Law, row_norms
 from skparisk.core.noise import Constant, NoiseShape
 from skparisk.core.rounding import with_grid
@@ -151,6 +151,12 @@ class SampledPairs:
     n_neighbors : int
         Pairs with the same first database, which follow each other: databases are
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
+
+    unit : Unit
+        What their databases differ in one of.
+
+    rows_per_person : tuple of int or None
+        The fewest and the most rows of a person in the reference, if that is a person.
     """
 
     differences: NDArray[np.float64]
@@ -174,6 +180,8 @@ class SampledPairs:
     population: Population = Population.PEOPLE
     for_new_people: str | None = None
     n_rows_alone: int | None = None
+    unit: Unit = Unit.RECORD
+    rows_per_person: tuple[int, int] | None = None
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -252,6 +260,7 @@ class SampledPairs:
             learning=self.learning,
             assumptions=frozenset(),
             n_neighbors=self.n_neighbors,
+            unit=self.unit,
         )
         vars(self).update(vars(left), withheld=withheld)
 

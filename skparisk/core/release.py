@@ -43,10 +43,16 @@ from joblib import parallel_config
 from numpy.typing import NDArray
 
 from skparisk.core.calibrate import Noise
-from skparisk.core.checks import warn_if_seeded
-from skparisk.core.claim import Certificate, Leak
+from skparisk.core.checks import IncompatibleError, warn_if_seeded
+from skparisk.core.claim import Certificate, Leak, Unit
 from skparisk.core.exact import ByteSource, noise_source, random_order
-from skparisk.core.sealed import Sealed, copy_records, open_sealed, take_rows
+from skparisk.core.sealed import (
+    Sealed,
+    copy_records,
+    open_sealed,
+    rows_of,
+    take_rows,
+)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -239,6 +245,17 @@ def _secret_order(
     return random_order(n_records, noise_source(noise_random_state))
 
 
+def check_unit(certificate: Certificate, of_people: bool) -> None:
+    """Refuse to release people by noise for single rows, and the other way round."""
+    unit = Unit.PERSON if of_people else Unit.RECORD
+    if certificate.unit != unit:
+        raise IncompatibleError(
+            f"The noise is for databases that differ in one {certificate.unit}, but "
+            f"one of the private records is a {unit}: give groups for both the public "
+            "and the private records, or for neither."
+        )
+
+
 @forgetting
 def release(
     plan: Plan,
@@ -257,6 +274,7 @@ def release(
     declares that the order does not matter (`is_unordered`): people sort their tables.
     """
     warn_if_seeded(noise_random_state)
+    check_unit(plan.at_most, private.of_people)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
     try:
@@ -331,7 +349,7 @@ def answered(
     works on copies, so that it cannot change what it is asked about, nor keep it.
     """
     X, y = (
-        copy_records(part) if order is None else take_rows(part, order)
+        rows_of(copy_records(part) if order is None else take_rows(part, order))
         for part in (X, y)
     )
     name, asked = str(query), copy.deepcopy(query)

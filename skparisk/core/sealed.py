@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -576,13 +576,17 @@ class Sealed:
     ----------
     n_records : int
         How many there are.
+
+    of_people : bool
+        Whether a record is a person with several rows.
     """
 
-    __slots__ = ("_sealed", "n_records")
+    __slots__ = ("_sealed", "n_records", "of_people")
 
-    def __init__(self, X: Records, y: NDArray[Any] | None) -> None:
+    def __init__(self, X: Records, y: Any) -> None:
         self._sealed = X, y
         self.n_records = int(X.shape[0])
+        self.of_people = isinstance(X, People)
 
     def __repr__(self) -> str:
         return "Sealed()"
@@ -612,7 +616,7 @@ def seal(X: Records, y: Any = None, *, like: PublicForm | None = None) -> Sealed
     IncompatibleError
         If the container or the columns are others than the public ones.
     """
-    return Sealed(X if like is None else like.read_features(X), y)
+    return Sealed(X if like is None else on_rows(like.read_features, X), y)
 
 
 def open_sealed(private: Sealed) -> tuple[Records, Any]:
@@ -620,10 +624,137 @@ def open_sealed(private: Sealed) -> tuple[Records, Any]:
     return private._sealed
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """Records of which each is a person, with all of their rows.
+
+    Rows of a person follow each other. It has the shape of records, and is taken from
+    like them; what is to see rows has to ask for them, by `rows_of` or `on_rows`, so
+    that nothing takes rows for people.
+
+    Parameters
+    ----------
+    rows : records or targets of shape (n_rows, ...)
+        Person by person.
+
+    ends : ndarray of shape (n_people,)
+        Where the rows of each one end.
+    """
+
+    rows: Any
+    ends: NDArray[np.intp]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of people, and the rest of the shape of rows."""
+        return (len(self.ends), *self.rows.shape[1:])
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """How many rows each one has."""
+        return np.diff(self.ends, prepend=0)
+
+    @property
+    def firsts(self) -> NDArray[np.intp]:
+        """Where the rows of each one begin."""
+        return self.ends - self.sizes
+
+    def places(self, people: Any) -> NDArray[np.intp]:
+        """Return the rows of some people, person by person."""
+        sizes, ends = self.sizes[people], self.ends[people]
+        return np.repeat(ends - sizes.cumsum(), sizes) + np.arange(sizes.sum())
+
+    def take(self, people: Any) -> People:
+        """Return some people, by number."""
+        rows = take_rows(self.rows, self.places(people))
+        return People(rows, self.sizes[people].cumsum())
+
+    def at_most(self, most: int, order: NDArray[np.intp]) -> People:
+        """Return them with so many rows each: those that a random order has first.
+
+        So which rows of a person are kept depends on nobody else.
+        """
+        sizes = self.sizes
+        person = np.repeat(np.arange(len(sizes)), sizes)
+        mixed = order[np.argsort(person[order], kind="stable")]
+        first = np.arange(len(person)) - np.repeat(self.firsts, sizes) < most
+        rows = take_rows(self.rows, np.sort(mixed[first]))
+        return People(rows, np.minimum(sizes, most).cumsum())
+
+
+def group_rows(groups: Any, name: str, n_rows: int) -> People:
+    """Return people, in the order in which they come, whose rows are numbers of rows.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many ids as rows, or one is missing.
+    """
+    ids = ids_of(groups)
+    if ids is None or len(ids) != n_rows:
+        raise ValueError(
+            f"{name} must be a list of one id for each row, such as a number or a text."
+        )
+    if any(map(is_missing, ids)):
+        raise ValueError(f"{name} must have an id for each row, but some are missing.")
+    known: dict[Any, int] = {}
+    codes = np.fromiter(
+        (known.setdefault(one, len(known)) for one in ids), np.intp, n_rows
+    )
+    order = np.argsort(codes, kind="stable")
+    return People(order, np.bincount(codes, minlength=1).cumsum())
+
+
+def ids_of(groups: Any) -> list[Any] | None:
+    """Return ids as a list, each as it was given; None if they are no list of ids."""
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "mM":
+        groups = groups.astype(f"{groups.dtype.kind}8[us]")  # others become numbers
+    if hasattr(groups, "tolist") or hasattr(groups, "to_list"):
+        one_dimension = len(getattr(groups, "shape", ())) == 1
+        listed = getattr(groups, "tolist", None) or groups.to_list
+        ids = listed() if one_dimension else None
+    else:
+        ids = list(groups) if isinstance(groups, Iterable) else None
+    hashable = ids is not None and all(isinstance(one, Hashable) for one in ids)
+    return ids if hashable and not isinstance(groups, str | bytes) else None
+
+
+def key_of_id(one: Any) -> Any:
+    """Return what an id is compared by between tables, which may be of other types."""
+    if isinstance(one, bytes):
+        one = one.decode(errors="replace")
+    text = str(one).strip()
+    with suppress(ValueError, OverflowError):
+        return int(number) if (number := float(text)).is_integer() else number
+    with suppress(ValueError):
+        return datetime.datetime.fromisoformat(text)
+    return text
+
+
+def of_people(records: Any, people: People | None) -> Any:
+    """Return records, or targets, grouped; as they are without people, or None."""
+    if people is None or records is None:
+        return records
+    return People(take_rows(records, people.rows), people.ends)
+
+
+def rows_of(records: Any) -> Any:
+    """Return rows, person by person if a record is a person; or records themselves."""
+    return records.rows if isinstance(records, People) else records
+
+
+def on_rows(function: Callable[..., Any], records: Any, *others: Any) -> Any:
+    """Return what a function of rows makes of them, of the same people if they are."""
+    made = function(*map(rows_of, (records, *others)))
+    return People(made, records.ends) if isinstance(records, People) else made
+
+
 def take_rows(records: Records, rows: Any) -> Records:
     """Return some records, or targets, by number; None if there are none."""
     if records is None:
         return None
+    if isinstance(records, People):
+        return records.take(rows)
     if not hasattr(records, "iloc"):
         return records[rows]
     # The index is no part of a record, and would have one row several times.
@@ -634,6 +765,8 @@ def copy_records(records: Records) -> Records:
     """Return records that may be worked on in place, or None if there are none."""
     if records is None:
         return None
+    if isinstance(records, People):
+        return on_rows(copy_records, records)
     if is_pandas(records):
         return records.copy().reset_index(drop=True)
     return records.copy() if hasattr(records, "copy") else records.clone()

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from skparisk.core.sealed import People
+
 _Floats = NDArray[np.float64]
 # Numbers of products that are kept, and of a stretch, which are read again at once.
 _KEPT, _IN_CACHE = 2**24, 2**19
@@ -34,10 +36,15 @@ class RowSums:
     products : bool, default=False
         Whether products of columns i and j, i <= j, are summed instead: row by row of
         the upper triangle.
+
+    sizes : ndarray of shape (n_records,), default=None
+        How many rows each record has, which follow each other, if that is a person.
+        None: each row is one.
     """
 
     added: Any
     products: bool = False
+    sizes: NDArray[np.intp] | None = None
 
     @property
     def width(self) -> int:
@@ -52,16 +59,19 @@ class RowSums:
         return _upper(self.added.T @ self.added)
 
     def of(self, weights: NDArray[Any]) -> _Floats:
-        """Return weighted sums, of shape (m, width), for weights (m, n_rows)."""
+        """Return weighted sums, of shape (m, width), for weights (m, n_records)."""
         if not self.products:
-            return np.asarray(weights @ self.added)
+            return np.asarray(weights @ self._by_record(self.added))
         n_rows = len(self.added)
         if not len(weights):
             return np.zeros((0, self.width))
-        if len(weights) < _FEW or self.width > _IN_CACHE // 64:
-            return np.stack([_upper((self.added.T * w) @ self.added) for w in weights])
-        if n_rows * self.width <= _KEPT:
+        few = len(weights) < _FEW or self.width > _IN_CACHE // 64
+        if not few and n_rows * self.width <= _KEPT:
             return np.asarray(weights @ self._kept)
+        if self.sizes is not None:
+            weights = np.repeat(weights, self.sizes, axis=1)
+        if few:
+            return np.stack([_upper((self.added.T * w) @ self.added) for w in weights])
         sums, step = np.zeros((len(weights), self.width)), _IN_CACHE // self.width
         for start in range(0, n_rows, step):
             stretch = slice(start, start + step)
@@ -69,30 +79,47 @@ class RowSums:
         return sums
 
     def of_lists(self, size: int) -> _Floats:
-        """Return sums over lists of `size` rows that follow each other, (m, width)."""
+        """Return sums over lists of `size` records each, of shape (m, width)."""
+        if self.sizes is not None:
+            sizes = self.sizes.reshape(-1, size).sum(axis=1)
+            if not self.products:
+                found = _added_up(self.added, sizes)
+                return np.asarray(found.toarray() if issparse(found) else found)
+            parts = np.split(self.added, sizes.cumsum()[:-1])
+            return np.stack([_upper(part.T @ part) for part in parts])
         n_lists = self.added.shape[0] // size
         if issparse(self.added):
-            places = np.arange(n_lists * size)
-            ends = np.arange(0, n_lists * size + 1, size)
-            lists = csr_array((np.ones(len(places)), places, ends))
-            return np.asarray((lists @ self.added).toarray())
+            sizes = np.full(n_lists, size)
+            return np.asarray(_added_up(self.added, sizes).toarray())
         lines = self.added.reshape(n_lists, size, -1)
         if not self.products:
             return np.asarray(lines.sum(axis=1))
         return _upper(lines.transpose(0, 2, 1) @ lines)
 
+    def part(self, records: NDArray[Any]) -> RowSums:
+        """Return what some records add, by number."""
+        if self.sizes is None:
+            return RowSums(self.added[records], self.products)
+        people = People(self.added, self.sizes.cumsum()).take(records)
+        return RowSums(people.rows, self.products, people.sizes)
+
     def each(self, rows: NDArray[np.intp]) -> _Floats:
-        """Return what single rows add to the sums, of the shape of `rows` and width."""
-        found = self.added[rows.ravel()]
-        found = found.toarray() if issparse(found) else found
+        """Return what records add to the sums, of the shape of `rows` and width."""
+        part = self.part(rows.ravel())
+        found = part.added.toarray() if issparse(part.added) else part.added
         if self.products:
             i, j = _places(found.shape[1])
             found = found[:, i] * found[:, j]
+        found = part._by_record(found)
         return np.asarray(found.reshape(*rows.shape, -1))
 
     @cached_property
     def _kept(self) -> _Floats:
-        return self._products_of(slice(None))
+        kept: _Floats = self._by_record(self._products_of(slice(None)))
+        return kept
+
+    def _by_record(self, found: Any) -> Any:
+        return found if self.sizes is None else _added_up(found, self.sizes)
 
     def _products_of(self, rows: slice) -> _Floats:
         lines = np.ascontiguousarray(self.added[rows].T)
@@ -103,6 +130,15 @@ class RowSums:
             np.multiply(line, lines[i:], out=products[start:stop])
             start = stop
         return products.T
+
+
+def _added_up(added: Any, sizes: NDArray[np.intp]) -> Any:
+    """Return sums over rows that follow each other, so many for each sum."""
+    ends = sizes.cumsum()
+    if not issparse(added):
+        return np.add.reduceat(added, ends - sizes, axis=0)
+    places = np.arange(added.shape[0])
+    return csr_array((np.ones(len(places)), places, np.append(0, ends))) @ added
 
 
 def symmetric(upper: _Floats, size: int) -> _Floats:

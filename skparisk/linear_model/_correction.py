@@ -141,8 +141,8 @@ class PublicStart:
     # Matrices that return numbers as they are released, and from these.
     to_outputs: Floats
     from_outputs: Floats
-    # Of how many records a correction is released.
-    n_records: int
+    # Of about how many rows a correction is released.
+    n_rows: float
 
     @classmethod
     def of(
@@ -156,7 +156,8 @@ class PublicStart:
         if fitted is None:
             return None
         asked = usual
-        X, y = (np.asarray(each) for each in table.numbers.pool.take(fitted.rows))
+        part = table.numbers.pool.part(fitted.records)
+        X, y = np.asarray(part.X), np.asarray(part.y)
         intercept = bool(usual.fit_intercept)
         known_units = units_of(X, fit_intercept=intercept)
         if chosen:
@@ -175,6 +176,8 @@ class PublicStart:
             design = np.column_stack([design, np.ones(n_rows)])
         size = design.shape[1]
         moved = (told.slopes[:, :, None] * design[:, None]).reshape(n_rows, -1)
+        if part.sizes is not None:  # what rows of a person have in common adds up
+            moved = np.add.reduceat(moved, part.first_rows, axis=0)
         products = moved.T @ moved / n_rows
         solved = np.linalg.pinv(
             weights + _penalties(asked, units, len(told.scales), n_rows), hermitian=True
@@ -198,7 +201,7 @@ class PublicStart:
             told.costs,
             kron(scores, back)[order],
             kron(_inverse(scores), _inverse(back))[:, order],
-            n_records,
+            n_records * n_rows / part.n_records,
         )
 
     def query(self, query: LinearQuery) -> CorrectionQuery:
@@ -275,10 +278,10 @@ class PublicStart:
         solved = np.linalg.pinv(
             self.weights + self._penalties_of(query), hermitian=True
         )
-        return solved @ self.weights, solved @ self.products @ solved / self.n_records
+        return solved @ self.weights, solved @ self.products @ solved / self.n_rows
 
     def _penalties_of(self, query: CorrectionQuery) -> Floats:
-        return _penalties(query.query, self.units, len(self.costs), self.n_records)
+        return _penalties(query.query, self.units, len(self.costs), self.n_rows)
 
 
 class CorrectionChooser(PenaltyChooser):
@@ -439,7 +442,7 @@ def _better(
     losses = Told.of(usual, fitted.left, y).losses
     best, least = fitted, losses.mean()
     for place in _PLACES:
-        strength = 10**place * len(fitted.rows)
+        strength = 10**place * len(y)
         regress = usual.classes is None
         penalty = float(f"{strength if regress else 1 / strength:.3g}")
         query = in_units(usual.with_penalty(penalty), units)
@@ -455,9 +458,9 @@ def _better(
 
 
 def _penalties(
-    query: LinearQuery, units: Floats, n_scores: int, n_records: int
+    query: LinearQuery, units: Floats, n_scores: int, n_rows: float
 ) -> Floats:
-    """Return second derivatives of the penalty, for each record."""
+    """Return second derivatives of the penalty, for each row."""
     own = (
         np.array(query.units) if isinstance(query, UnitsQuery) else np.ones(len(units))
     )
@@ -467,7 +470,7 @@ def _penalties(
     else:
         strengths = penalty_shares(len(classes)) / penalty
     each = [*(own / units) ** 2, *[0.0] * bool(query.fit_intercept)]
-    return kron(strengths / n_records, np.diag(each))
+    return kron(strengths / n_rows, np.diag(each))
 
 
 def _inverse(matrix: Floats) -> Floats:

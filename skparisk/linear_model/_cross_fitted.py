@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from skparisk._public_fit import PublicFit
-from skparisk.core.sealed import take_rows
 from skparisk.queries._base import Floats
 from skparisk.queries._labels import label_codes
 from skparisk.queries._linear import (
@@ -24,21 +23,21 @@ _N_FOLDS = 10
 
 
 class CrossFitted(NamedTuple):
-    """A fit of some rows of a table, and a table to draw pairs from.
+    """A fit of some records of a table, and a table to draw pairs from.
 
-    Its targets of these rows are such that what the fit leaves of them is what fits to
+    Its targets of these are such that what the fit leaves of them is what fits to
     other rows leave.
     """
 
     query: LinearQuery
     table: TableReference
     numbers: Floats
-    rows: NDArray[np.intp]
+    records: NDArray[np.intp]
 
     @property
     def left(self) -> Floats:
-        """What the fit leaves of the targets of the rows."""
-        X, y = self.table.pool.take(self.rows)
+        """What the fit leaves of the targets of their rows."""
+        X, y = self.table.pool.take(self.records)
         scores = linear_scores(self.query, self.numbers, X, y)
         return targets_left(self.query, y, scores)
 
@@ -90,17 +89,17 @@ def cross_fitted(table: TableReference, usual: LinearQuery) -> CrossFitted | Non
     or none that is finite.
     """
     table = table.numbers
-    pool, rows = table.pool, np.arange(table.n_rows)
+    pool, records = table.pool, np.arange(table.n_records)
     if table.sampling == "split":
-        rows = table._halves()[1]
+        records = table._halves()[1]
     y = np.asarray(pool.y, dtype=np.float64)
-    fit = PublicFit(usual, pool.X, y, table.n_rows)
-    mixed = np.random.default_rng(len(rows)).permutation(rows)
+    fit = PublicFit(usual, pool.like(pool.X, y), table.n_records)
+    mixed = np.random.default_rng(len(records)).permutation(records)
     if usual.classes is not None:  # all of them in each fit
-        mixed = mixed[np.argsort(y[mixed], kind="stable")]
-    folds = [mixed[fold::_N_FOLDS] for fold in range(min(_N_FOLDS, len(rows)))]
-    others = [fit.answer(np.setdiff1d(rows, held)) for held in folds]
-    numbers = fit.answer(rows)
+        mixed = mixed[np.argsort(y[pool.first_rows][mixed], kind="stable")]
+    folds = [mixed[fold::_N_FOLDS] for fold in range(min(_N_FOLDS, len(records)))]
+    others = [fit.answer(np.setdiff1d(records, held)) for held in folds]
+    numbers = fit.answer(records)
     if numbers is None:
         return None
     moved: Floats | None = None
@@ -108,14 +107,14 @@ def cross_fitted(table: TableReference, usual: LinearQuery) -> CrossFitted | Non
         if other is None:
             return None
         theirs, ours = (
-            linear_scores(usual, each, take_rows(pool.X, held), y[held])
+            linear_scores(usual, each, *fit.pool.take(held))
             for each in (other, numbers)
         )
         moved = np.zeros((len(y), theirs.shape[1])) if moved is None else moved
-        moved[held] = theirs - ours
+        moved[pool.rows(held)] = theirs - ours
     assert moved is not None
     left = targets_left(usual, y, moved)
-    return CrossFitted(usual, table._cross_fitted(left), numbers, rows)
+    return CrossFitted(usual, table._cross_fitted(left), numbers, records)
 
 
 def loss_weights(query: LinearQuery, left: Floats, design: Floats) -> Floats | None:

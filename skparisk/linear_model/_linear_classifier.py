@@ -15,6 +15,7 @@ from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import (
+    Groups,
     SensitivitySource,
     read_as_public,
     reference_table,
@@ -48,7 +49,14 @@ class PrivateLinearClassifier(
 
     @whole_fit
     def fit(
-        self, X: Any, y: Any, *, X_reference: Any = None, y_reference: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        X_reference: Any = None,
+        y_reference: Any = None,
+        groups_reference: Any = None,
     ) -> Self:
         """Fit, and release coefficients and intercepts with noise.
 
@@ -63,13 +71,21 @@ class PrivateLinearClassifier(
         X_reference, y_reference : array-like, default=None
             Public records, and their labels: :ref:`private-fit`.
 
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
         source = self._check_source()
-        table = reference_table(X_reference, y_reference, any_table=True)
+        table = reference_table(
+            X_reference, y_reference, groups_reference, any_table=True
+        )
+        people = Groups(groups)
+        people.check(source, table)
         private = read_as_public(source, table, X, y, classifies=True)
         features, given = validate_private(self, *private, dtype=np.float64)
         self._check_combine(source, table)
@@ -80,7 +96,15 @@ class PrivateLinearClassifier(
         if table is not None:
             table = labels.encode_reference(table, y_reference).numbers
         labels.encode_sampler(source)
-        data = self._recognize(source, X, features, targets, table)
+        features, targets = people.of_private(features, targets)
+        data = self._recognize(
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
+        )
         labels = labels.of_reference(data.reference_is_private)
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)

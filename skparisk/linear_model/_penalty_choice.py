@@ -304,7 +304,7 @@ class PenaltyChooser:
             np.clip(given // _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS)
         )
         assert self._n_records is not None
-        large = min(self._n_records, pool.n_rows) >= _LARGE
+        large = min(self._n_records, pool.n_records) >= _LARGE
         self._n_neighbors = _NEIGHBORS if large else 1
         self._n_pairs -= self._n_pairs % self._n_neighbors
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
@@ -314,8 +314,9 @@ class PenaltyChooser:
         if isinstance(table, TableReference) and table.sampling == "leave-out":
             most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
             if self._classes is not None and pool.y is not None:
-                rarest = np.unique(pool.y, return_counts=True)[1].min()
-                most = max(most, _ROWS_PER_CLASS * pool.n_rows // int(rarest))
+                firsts = pool.y[pool.first_rows]
+                rarest = np.unique(firsts, return_counts=True)[1].min()
+                most = max(most, _ROWS_PER_CLASS * pool.n_records // int(rarest))
             self._drawn_from = table.numbers._part(most)
         self._folds = [
             _Fold(pool, train, test, self._classes is None)
@@ -326,9 +327,10 @@ class PenaltyChooser:
     def _splits(self, pool: RecordPool) -> list[tuple[Any, Any]]:
         """Return rows to fit and rows to score, with all classes among both."""
         assert pool.y is not None
-        order = self._rng.permutation(pool.n_rows)
+        order = self._rng.permutation(pool.n_records)
         if self._classes is not None:
-            order = order[np.argsort(pool.y[order], kind="stable")]
+            firsts = pool.y[pool.first_rows]
+            order = order[np.argsort(firsts[order], kind="stable")]
         fold = np.arange(len(order)) % _FOLDS
         splits = []
         for number in range(min(_FOLDS, len(order))):
@@ -379,7 +381,7 @@ class PenaltyChooser:
     def _answer(self, query: LinearQuery, fold: _Fold) -> Floats:
         # With the penalty for each record that it will have.
         assert self._n_records is not None
-        sized = query.resized(len(fold.X) / self._n_records)
+        sized = query.resized(fold.n_records / self._n_records)
         if isinstance(sized, RidgeQuery):
             return fold.solve(sized, np.array(self._units))
         asked = in_units(sized, self._units)
@@ -431,7 +433,8 @@ class _Fold:
     """Public records that are fitted, and others that are scored."""
 
     def __init__(self, pool: RecordPool, train: Any, test: Any, regress: bool) -> None:
-        self.X, self.y = pool.take(train)
+        part = pool.part(train)
+        self.X, self.y, self.n_records = part.X, part.y, part.n_records
         self._X, self._y = pool.take(test)
         assert pool.y is not None
         if regress:

@@ -15,7 +15,12 @@ from skparisk._fitted import whole_fit
 from skparisk._linear_predictions import LinearPredictions
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._training_data import SensitivitySource, read_as_public, reference_table
+from skparisk._training_data import (
+    Groups,
+    SensitivitySource,
+    read_as_public,
+    reference_table,
+)
 from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.release import hide_values
 from skparisk.linear_model._bounds import (
@@ -252,7 +257,14 @@ class PrivateRidge(
 
     @whole_fit
     def fit(
-        self, X: Any, y: Any, *, X_reference: Any = None, y_reference: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        X_reference: Any = None,
+        y_reference: Any = None,
+        groups_reference: Any = None,
     ) -> Self:
         """Fit, and release coefficients and intercept with noise.
 
@@ -267,6 +279,10 @@ class PrivateRidge(
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -278,10 +294,17 @@ class PrivateRidge(
             check_y_bounds(self.y_bounds)
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         solver = check_choice(self.solver, "solver", _SOLVERS)
-        given = {"X_reference": X_reference, "y_reference": y_reference}
+        given = {
+            "X_reference": X_reference,
+            "y_reference": y_reference,
+            "groups": groups,
+            "groups_reference": groups_reference,
+        }
         if solver == "moments":
             return self._fit_moments(source, X, y, given)
-        table = reference_table(X_reference, y_reference)
+        table = reference_table(X_reference, y_reference, groups_reference)
+        people = Groups(groups)
+        people.check(source, table)
         self._check_combine(source, table)
         asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
         query = RidgeQuery(asked.value, fit_intercept=fit_intercept)
@@ -306,7 +329,16 @@ class PrivateRidge(
             )
             if np.ndim(query.alpha) == 0 and problem.moments_are_better:
                 return self._fit_moments(source, X, y, given)
-        data = self._recognize(source, X, features, targets, table)
+        shape = targets.shape[1:]
+        features, targets = people.of_private(features, targets)
+        data = self._recognize(
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
+        )
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)
         query, self.penalty_choice_ = asked.settle(query, source, data, start)
@@ -316,7 +348,6 @@ class PrivateRidge(
             released = self._release_bounded(query, features, targets)
         else:
             released = self._release(source, asks, data)
-        shape = targets.shape[1:]
         self.moments_: PrivateMoments | None = None
         self._serve_with(
             start, released, public, lambda model, each: model._unpack(each, shape)

@@ -306,6 +306,11 @@ def _unpack(table: TableReference, y_reference: Any, y: Any) -> tuple[Any, Any]:
             "y_reference must be None if X_reference is a TableReference, which has "
             "its targets with it."
         )
+    if table.rows_per_person is not None:
+        raise ValueError(
+            "X_reference must have no groups in a search, which is about people of one "
+            "row each: search on public records alone, and fit what was found."
+        )
     if table.sampling != "leave-out":
         raise ValueError(
             "X_reference must have sampling='leave-out' in a search, got "

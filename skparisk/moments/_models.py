@@ -131,7 +131,7 @@ class MomentsOLS(_Linear):
     covariance_: Floats
     noise_covariance_: Floats
     residual_variance_: float
-    dof_: int
+    dof_: float
 
     def confint(self, level: float = 0.95) -> Floats:
         """Return confidence intervals that know the noise.

@@ -13,16 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._training_data import SensitivitySource, read_as_public, reference_table
+from skparisk._training_data import (
+    Groups,
+    SensitivitySource,
+    read_as_public,
+    reference_table,
+)
 from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_choice,
     check_positive,
+    warn_caller,
 )
 from skparisk.core.laws import as_law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import hide_values
+from skparisk.exceptions import ReferenceWarning
 from skparisk.moments._models import (
     MomentsLDA,
     MomentsOLS,
@@ -98,8 +105,12 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Public: middles and half widths of the bounds, or means and standard deviations
         of some public records.
 
+    n_rows_ : float
+        How many rows were summed; with noise where people have several.
+
     n_records_, n_targets_ : int
-        Records that were summed, which is public, and columns of the targets.
+        Records that were summed, which is public (people, where these have several
+        rows), and columns of the targets.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -162,8 +173,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         X: Any,
         y: Any = None,
         *,
+        groups: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
+        groups_reference: Any = None,
     ) -> Self:
         """Sum the records, and release the sums with noise.
 
@@ -178,6 +191,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`. How many rows there are is then one of the sums.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -190,7 +207,11 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
                 "relation must be 'replace-one' for moments, which take the number of "
                 f"records as public; got {source.relation!r}."
             )
-        table = reference_table(X_reference, y_reference, needs_y=y is not None)
+        table = reference_table(
+            X_reference, y_reference, groups_reference, needs_y=y is not None
+        )
+        people = Groups(groups)
+        people.check(source, table)
         private = read_as_public(source, table, X, y)
         if y is None:
             features = validate_private(self, private[0], dtype=np.float64)
@@ -206,7 +227,15 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         units, paired = None, table
         if query is None:
             units, paired = self._find_units(source, table, widths, X_reference)
-        data = self._recognize(source, X, features, targets, table)
+        features, targets = people.of_private(features, targets)
+        data = self._recognize(
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
+        )
         if data.reference_is_private:
             raise ValueError(
                 "X_reference must hold no private records, because the units of the "
@@ -215,19 +244,43 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             )
         data = dataclasses.replace(data, table=paired)
         if units is not None:
-            query = units.query(data.n_records, n_targets)
+            n_most, several = data.n_records, groups is not None
+            if several:
+                assert isinstance(source, SensitivitySampler)
+                known = source.reference if paired is None else paired
+                n_most = known.most_rows(n_most)
+            query = units.query(n_most, n_targets, counts_rows=several)
         assert query is not None
         if source == "bound":
             self._release_matrix(query, features, targets)
         else:
             self.sums_ = self._release(source, query, data)
             self.noise_covariance_ = self._noise_covariance(source)
+        self.n_rows_: float = data.n_records
+        if query.counts_rows:
+            self._warn_of_rows(query)
+            self.n_rows_ = max(float(self.sums_[-1]), 1.0)
+            self.sums_ = self.sums_[:-1]
+            kept = (slice(-1),) * self.noise_covariance_.ndim
+            self.noise_covariance_ = self.noise_covariance_[kept]
         if query.limit > 1:  # without bounds, rows gave the units, and maybe the pairs
             self._say_of_new_people(_NEW_PEOPLE)
         self.center_, self.scale_ = np.array(query.center), np.array(query.scale)
         self._units = Units(self.center_, self.scale_, query.limit, query.radius)
         self.n_records_, self.n_targets_ = data.n_records, n_targets
         return self
+
+    def _warn_of_rows(self, query: MomentsQuery) -> None:
+        """Warn if all public people have as many rows, so that this is not released."""
+        assert self.sampler_ is not None
+        constant = getattr(self.sampler_.mechanism_, "constant", None)
+        if constant is not None and query.n_outputs - 1 in constant.outputs:
+            warn_caller(
+                "All people of the reference have the same number of rows, so that how "
+                "many there are is not released: means and models are right if private "
+                "people have as many.",
+                ReferenceWarning,
+            )
 
     def ridge(
         self, alpha: float | str = "auto", *, features: Sequence[Any] | None = None
@@ -364,9 +417,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
         Targets last. The nearest that is positive semidefinite in units of `scale_`.
         """
-        values, vectors = positive_part(
-            self._sums.centered / max(self.n_records_ - 1, 1)
-        )
+        values, vectors = positive_part(self._sums.centered / max(self.n_rows_ - 1, 1))
         matrix = (vectors * values) @ vectors.T
         return np.asarray(self.scale_[:, None] * matrix * self.scale_)
 
@@ -390,7 +441,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         return ReleasedSums(
             self.sums_,
             self.noise_covariance_,
-            self.n_records_,
+            self.n_rows_,
             self.center_,
             self.scale_,
         )
@@ -490,7 +541,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             pool, table = pair_rows(
                 table,
                 sampler,
-                n_columns * (n_columns + 3) // 2,
+                n_columns * (n_columns + 3) // 2 + bool(table.rows_per_person),
                 with_units=units is None,
             )
         if units is None:

@@ -40,8 +40,8 @@ class ReleasedSums:
     # Variances of their noise, (n_outputs,), where it is uncorrelated: there may be too
     # many for a matrix. Else its covariance.
     noise: Floats
-    # Records that were summed.
-    n_records: int
+    # Rows that were summed; with noise where that is not public.
+    n_records: float
     # Shape (d,). What columns were moved and divided by.
     center: Floats
     scale: Floats
@@ -148,7 +148,9 @@ class Units:
     limit: float = 32.0
     radius: float | None = None
 
-    def query(self, n_records: int, n_targets: int) -> MomentsQuery:
+    def query(
+        self, n_records: int, n_targets: int, *, counts_rows: bool = False
+    ) -> MomentsQuery:
         """Return the sums in these units."""
         return MomentsQuery(
             self.center.tolist(),
@@ -157,6 +159,7 @@ class Units:
             n_targets,
             self.limit,
             self.radius,
+            counts_rows,
         )
 
     def of(self, columns: Columns) -> Units:
@@ -217,7 +220,7 @@ def declared_units(
 def units_of_rows(pool: RecordPool, widths: tuple[int, int]) -> Units:
     """Return means and standard deviations of public rows."""
     parts = [pool.X, *([pool.y] if widths[1] else [])]
-    columns = [np.asarray(part, np.float64).reshape(pool.n_rows, -1) for part in parts]
+    columns = [np.asarray(part, np.float64).reshape(len(part), -1) for part in parts]
     found = tuple(part.shape[1] for part in columns)
     if found != widths[: len(found)]:
         raise IncompatibleError(
@@ -250,9 +253,9 @@ def pair_rows(
     to be learned from as many pairs as there are outputs. The sampler is given the
     number of pairs there are.
     """
-    n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
+    n_apart = max(2, table.n_records // _ROWS_PER_UNIT_ROW) if with_units else 0
     asked: Terms = sampler._terms
-    n_pairs = min(asked.n_pairs, (table.n_rows - n_apart) // 2)
+    n_pairs = min(asked.n_pairs, (table.n_records - n_apart) // 2)
     try:
         terms = sampler._agree(n_pairs)
     except ValueError:  # too few, also to learn a shape from
@@ -260,13 +263,13 @@ def pair_rows(
     if asked.n_shape_pairs and terms.n_shape_pairs < n_outputs:
         return table.pool, table
     # The same for each seed, as units are used with the pairs of any.
-    rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)
-    paired = table._with(RecordPool(*table.pool.take(rows[n_apart:])))
+    rows = np.random.default_rng(table.n_records).permutation(table.n_records)
+    paired = table._with(table.pool.part(rows[n_apart:]))
     paired._sketch = table.sketch  # of all rows, by which to know them again
     paired.sampling = "used-once"
     sampler.set_params(n_pairs=n_pairs)
     sampler._terms = terms
-    return RecordPool(*table.pool.take(rows[:n_apart])), paired
+    return table.pool.part(rows[:n_apart]), paired
 
 
 def _check_bounds(bounds: Any, name: str, width: int) -> Floats:

@@ -233,7 +233,7 @@ class EstimatorQuery(LearnedQuery):
         return X if self.front is None else self.front.transform(copy_records(X))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if self.front is None or not counts_pay(pool.n_rows, n_records):
+        if self.front is None or not counts_pay(pool.n_records, n_records):
             return self._plain_differences
         last = dict.fromkeys(self.front.named_steps, "passthrough")
         reader = self.reader
@@ -246,7 +246,7 @@ class EstimatorQuery(LearnedQuery):
             front=None,
         )
         X = as_records(self.prepared(pool.X), "X")
-        prepared = RecordPool(X, pool.y)
+        prepared = pool.like(X, pool.y)
         return lambda pairs: behind._plain_differences(pairs.on(prepared))
 
     def split(self, answer: Floats) -> dict[str, Floats]:

@@ -104,7 +104,7 @@ class MappedQuery(LinearQuery):
         if self.is_plain:
             return self._plain_differences
         self.check_has_targets(pool)
-        mapped = RecordPool(*self.mapped(pool.X, pool.y))
+        mapped = pool.like(*self.mapped(pool.X, pool.y))
         differences = self.query.on_pool(mapped, n_records)
 
         def returned(pairs: NeighborPairs) -> PairDifferences:

@@ -110,7 +110,8 @@ class MomentsQuery(SumQuery):
     """Sums of all columns, and of the products of all pairs of columns.
 
     Of features and targets together, each moved by `center` and divided by `scale`,
-    which must be public. How many records there are is not part of the answer.
+    which must be public. How many records there are is part of the answer only where
+    that is not public, as of people with several rows.
 
     Parameters
     ----------
@@ -128,6 +129,9 @@ class MomentsQuery(SumQuery):
 
     radius : float, default=None
         Features that are longer, in scales, are shortened to that l2 norm. > 0.
+
+    counts_rows : bool, default=False
+        Whether the number of records is the last output.
 
     Raises
     ------
@@ -159,6 +163,7 @@ class MomentsQuery(SumQuery):
     n_targets: int = 0
     limit: float = 32.0
     radius: float | None = None
+    counts_rows: bool = False
 
     def __post_init__(self) -> None:
         for name, least, allowed in (
@@ -202,8 +207,8 @@ class MomentsQuery(SumQuery):
 
     @property
     def n_outputs(self) -> int:
-        """Released numbers: d (d + 3) / 2 of d columns."""
-        return self.n_columns * (self.n_columns + 3) // 2
+        """Released numbers: d (d + 3) / 2 of d columns, and that of records if so."""
+        return self.n_columns * (self.n_columns + 3) // 2 + self.counts_rows
 
     @property
     def grid(self) -> float:
@@ -227,8 +232,9 @@ class MomentsQuery(SumQuery):
         """Return sums of the columns, and then of the products."""
         last = np.triu_indices(self.n_columns + 1)[1]
         alone = last == self.n_columns
-        linear = sums[:, alone][:, :-1]  # the last one counts records
-        return np.concatenate([linear, sums[:, ~alone]], axis=1) * self._steps
+        linear, count = np.split(sums[:, alone], [-1], axis=1)
+        parts = [linear, sums[:, ~alone], *([count] if self.counts_rows else [])]
+        return np.concatenate(parts, axis=1) * self._steps
 
     def largest_move(
         self, domain: Domain, n_records: int, relation: str
@@ -274,6 +280,8 @@ class MomentsQuery(SumQuery):
         """What whole numbers stand for in each output: powers of two, so exactly."""
         steps = np.full(self.n_outputs, self.grid**2)
         steps[: self.n_columns] = self.grid
+        if self.counts_rows:
+            steps[-1] = 1.0
         return steps
 
     def _whole(self, X: ArrayLike, y: ArrayLike | None) -> NDArray[np.float64]:

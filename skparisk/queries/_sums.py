@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -187,8 +188,8 @@ class PoolSums:
 
     def __init__(self, query: SumQuery, pool: RecordPool, n_records: int) -> None:
         self._query, self._pool, self._checked = query, pool, False
-        self._is_counted = counts_pay(pool.n_rows, n_records) and not query.is_sum
-        n_numbers = pool.n_rows * (pool.X.shape[1] if len(pool.X.shape) > 1 else 1)
+        self._is_counted = counts_pay(pool.n_records, n_records) and not query.is_sum
+        n_numbers = math.prod(pool.X.shape)
         self._is_whole = self._is_counted or n_numbers <= _SMALL_POOL
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
@@ -210,14 +211,14 @@ class PoolSums:
 
     @cached_property
     def _whole(self) -> RowSums:
-        return self._sums_of(self._pool.X, self._pool.y)
+        return self._sums_of(self._pool)
 
-    def _sums_of(self, X: Any, y: Any) -> RowSums:
-        added = self._query.rows(X, y)
+    def _sums_of(self, pool: RecordPool) -> RowSums:
+        added = self._query.rows(pool.X, pool.y)
         if not self._checked:
             self._checked = True
-            self._refuse_company(X, y, added)
-        return RowSums(added, self._query.products)
+            self._refuse_company(pool.X, pool.y, added)
+        return RowSums(added, self._query.products, pool.sizes)
 
     def _refuse_company(self, X: Any, y: Any, added: Any) -> None:
         """Refuse a query whose rows change when others stand beside them."""
@@ -238,7 +239,7 @@ class PoolSums:
         """Return what single records add, of shape (m, r, width)."""
         if self._is_whole:
             return self._whole.each(rows)
-        taken = self._sums_of(*self._pool.take(rows.ravel()))
+        taken = self._sums_of(self._pool.part(rows.ravel()))
         return taken.each(np.arange(rows.size).reshape(rows.shape))
 
     def _shared(self, pairs: NeighborPairs, width: int) -> Floats:
@@ -249,14 +250,15 @@ class PoolSums:
         if self._is_counted:
             return self._whole.of(pairs.shared_counts)
         members = pairs.members[:, :n_shared]
-        step = max(1, _LISTED_AT_ONCE // (n_shared * max(1, self._pool.X.shape[-1])))
+        numbers = n_shared * math.prod(self._pool.X.shape) // self._pool.n_records
+        step = max(1, _LISTED_AT_ONCE // max(1, numbers))
         parts = []
         for start in range(0, len(members), step):
             some = members[start : start + step].ravel()
             if self._is_whole:
-                rows = RowSums(self._whole.added[some], self._query.products)
+                rows = self._whole.part(some)
             else:
-                rows = self._sums_of(*self._pool.take(some))
+                rows = self._sums_of(self._pool.part(some))
             parts.append(rows.of_lists(n_shared))
         return np.concatenate(parts)
 

@@ -107,7 +107,7 @@ class PoolWeights:
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         query = self._query
-        whole = counts_pay(self._pool.n_rows, pairs.n_records)
+        whole = counts_pay(self._pool.n_records, pairs.n_records)
         parts = self._counted(pairs) if whole else self._alone(pairs)
         found, failure = [], None
         for rows, weights, neighbors in parts:
@@ -124,12 +124,13 @@ class PoolWeights:
 
     @cached_property
     def _whole(self) -> _Rows:
-        return _Rows(self._query, self._pool.X, self._pool.y)
+        return _Rows(self._query, self._pool)
 
     def _counted(self, pairs: NeighborPairs) -> Iterator[tuple[_Rows, Floats, Floats]]:
         """Yield databases, and then their neighbors, as weights of the whole pool."""
         removed, added = pairs.swaps
-        n_rows, r, shared = self._pool.n_rows, pairs.n_neighbors, pairs.shared_counts
+        r, shared = pairs.n_neighbors, pairs.shared_counts
+        n_rows = self._pool.X.shape[0]
         # A database has a weight for each row, and a system of as many numbers squared.
         unknowns = self._pool.X.shape[1] * len(self._query.classes)
         wide = self._pool.X.shape[1] > _WIDE and len(self._query.classes) == 2
@@ -150,17 +151,17 @@ class PoolWeights:
             shared = count_rows(places[None, : n - r], len(rows))
             left = places[None, n - r : n]
             joined = None if added is None else places[None, n:]
-            own = _Rows(self._query, *self._pool.take(rows))
+            own = _Rows(self._query, self._pool.part(rows))
             yield own, *_with_neighbors(shared, left, joined)
 
 
 class _Rows:
     """Rows of a pool, and answers on sampled databases of these."""
 
-    def __init__(self, query: WeightedQuery, X: Any, y: Any) -> None:
-        codes, offsets = query._labels_of(y)
-        self._classes = query.classes
-        self._answers = query.answering(np.asarray(X, np.float64), codes, offsets)
+    def __init__(self, query: WeightedQuery, pool: RecordPool) -> None:
+        codes, offsets = query._labels_of(pool.y)
+        self._classes, self._sizes = query.classes, pool.sizes
+        self._answers = query.answering(np.asarray(pool.X, np.float64), codes, offsets)
         self._of_class = 1.0 * (codes[:, None] == np.arange(len(query.classes)))
         self.failure: str | None = None  # why a database has no answer
 
@@ -169,6 +170,10 @@ class _Rows:
 
         NaN where there is none, and for neighbors of such.
         """
+        if self._sizes is not None:  # all rows of a person count as often
+            weights, others = (
+                np.repeat(each, self._sizes, axis=1) for each in (weights, others)
+            )
         whole, r = self._have_all(weights), len(others) // len(weights)
         found, near = self._answers(_some(weights, whole), None)
         also = np.repeat(whole, r) & self._have_all(others)

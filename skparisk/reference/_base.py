@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption
 from skparisk.core.pairs import Withheld
-from skparisk.core.sealed import PublicForm, Records, take_rows
+from skparisk.core.sealed import People, PublicForm, Records, take_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._learning import Learning
 from skparisk.reference._parted import Parted
@@ -21,6 +21,8 @@ from skparisk.reference._sketch import RecordSketch
 
 # How a query is given records: as they are, or as an array of finite numbers.
 Form: TypeAlias = Literal["given", "numbers"]
+# Rows of a person, and of one for one in the reference, that sums have digits for.
+_MOST_ROWS, _MORE_ROWS = 2**12, 2**8
 # Records of a database that are in memory together.
 _TAKEN_AT_ONCE = 2**18
 
@@ -34,14 +36,19 @@ class RecordPool:
     Parameters
     ----------
     X : ndarray, sparse matrix or data frame of shape (n_rows, n_features)
-        The records; an array of shape (n_rows,) if they are texts.
+        The rows; an array of shape (n_rows,) if they are texts.
 
     y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
         Numbers, or labels.
+
+    ends : ndarray of shape (n_records,), default=None
+        Where the rows of each record end, if that is a person: these follow each other.
+        None: each row is a record.
     """
 
     X: Records
     y: NDArray[Any] | None = None
+    ends: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
@@ -51,12 +58,40 @@ class RecordPool:
                 object.__setattr__(self, name, view)
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return type(self), (self.X, self.y)
+        return type(self), (self.X, self.y, self.ends)
 
     @cached_property
-    def n_rows(self) -> int:
+    def n_records(self) -> int:
         """Number of records."""
-        return n_rows(self.X)
+        return n_rows(self.X) if self.ends is None else len(self.ends)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.intp] | None:
+        """How many rows each person has; None where a row is a record."""
+        return None if self.ends is None else People(self.X, self.ends).sizes
+
+    def rows(self, records: Any) -> Any:
+        """Return the rows of some records, by number."""
+        if self.ends is None:
+            return records
+        return People(self.X, self.ends).places(records)
+
+    @property
+    def first_rows(self) -> Any:
+        """The first row of each record."""
+        if self.ends is None:
+            return slice(None)
+        return People(self.X, self.ends).firsts
+
+    def like(self, X: Records, y: NDArray[Any] | None) -> RecordPool:
+        """Return what became of its rows, of the same records."""
+        return RecordPool(X, y, self.ends)
+
+    def part(self, records: Any) -> RecordPool:
+        """Return a pool of some of the records."""
+        sizes = self.sizes
+        ends = None if sizes is None else sizes[records].cumsum()
+        return RecordPool(*self.take(records), ends)
 
     @property
     def numbers(self) -> RecordPool:
@@ -72,16 +107,20 @@ class RecordPool:
         X = as_numbers(self.X, "X of the reference")
         y = None if self.y is None or self.y.dtype == object else self.y
         same = is_numbers(self.X) and y is self.y
-        return None if same else RecordPool(X, y)
+        return None if same else self.like(X, y)
 
-    def take(self, rows: Any) -> tuple[Records, NDArray[Any] | None]:
-        """Return the records and targets of some rows."""
+    def take(self, records: Any) -> tuple[Records, NDArray[Any] | None]:
+        """Return the rows of some records, and their targets."""
+        rows = self.rows(records)
         return take_rows(self.X, rows), take_rows(self.y, rows)
 
-    def take_in_parts(self, rows: NDArray[Any]) -> tuple[Records, NDArray[Any] | None]:
+    def take_in_parts(
+        self, records: NDArray[Any]
+    ) -> tuple[Records, NDArray[Any] | None]:
         """Return the same; of many rows of numbers, only a part is in memory."""
+        rows = self.rows(records)
         if len(rows) <= _TAKEN_AT_ONCE or not is_numbers(self.X):
-            return self.take(rows)
+            return take_rows(self.X, rows), take_rows(self.y, rows)
         ends = np.append(np.arange(0, len(rows), _TAKEN_AT_ONCE)[1:], len(rows))
         parts = [partial(take_rows, self.X, each) for each in np.split(rows, ends[:-1])]
         X = Parted(parts, take_rows(self.X, rows[:0]), ends=ends)
@@ -219,8 +258,19 @@ class Reference(Protocol):
         """
         return None
 
+    @property
+    def rows_per_person(self) -> tuple[int, int] | None:
+        """The fewest and the most rows of a record, if that is a person."""
+        return None
+
+    def most_rows(self, n_records: int) -> int:
+        """Return how many rows sums of so many private records are to be exact for."""
+        if self.rows_per_person is None:
+            return n_records
+        return n_records * max(_MOST_ROWS, _MORE_ROWS * self.rows_per_person[1])
+
     def n_independent(self, n_own: int) -> int | None:
-        """Return how many pairs have `n_own` rows each of their own.
+        """Return how many pairs have `n_own` records each of their own.
 
         None if records are drawn anew for each pair.
         """

@@ -17,10 +17,12 @@ from skparisk.core.sealed import (
     BOOLEAN,
     NUMBER,
     TEXT,
+    People,
     Records,
     container_of,
     is_missing,
     numbers,
+    rows_of,
 )
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import columns_of, kinds_in
@@ -310,6 +312,10 @@ class Domain:
             If there are more or fewer targets than the domain has, or `X` is a sparse
             matrix.
         """
+        if isinstance(X, People):
+            clipped = self.clip(X.rows, rows_of(y))
+            made: Any = tuple(None if x is None else People(x, X.ends) for x in clipped)
+            return made
         container = _container_of(X)
         if isinstance(X, Parted):
             X = X.mapped(lambda records: self.clip(records)[0])

@@ -35,6 +35,7 @@ from skparisk.core.sealed import (
     is_series,
     kind_of_type,
     native_columns,
+    rows_of,
     unmasked,
     values_of,
 )
@@ -229,6 +230,7 @@ class Schema:
     @classmethod
     def of(cls, records: Records, names: Sequence[str] | None = None) -> Self:
         """Return the schema of records; `names` for those that have none."""
+        records = rows_of(records)
         container = container_of(records)
         known = column_names(records) if names is None else tuple(names)
         if container == "sparse" or is_numbers(records):

@@ -601,7 +601,7 @@ class SchemaReference(Held, Reference):
         if n_pairs > 1:
             size = max(2 * n_shared, min(_POOL_PER_RECORD * n_shared, _MOST_POOL))
         pool = RecordPool(*self._draw(size + n_pairs * n_own, rng))
-        others, own = np.split(np.arange(pool.n_rows), [size])
+        others, own = np.split(np.arange(pool.n_records), [size])
         return Split(pool, n_shared, n_own, own, others, replacement=False)
 
     def __repr__(self) -> str:

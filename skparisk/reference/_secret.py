@@ -327,7 +327,7 @@ class _Candidates(TableReference):
                 "the number of members is fixed, so that one joins only where another "
                 "leaves."
             )
-        too_many = n_shared + n_own > self.n_rows  # to look at alone, not for pairs
+        too_many = n_shared + n_own > self.n_records  # to look at alone, not for pairs
         return LeaveOut(self.pool, n_shared, n_own, replacement=too_many)
 
     def shortcomings(self, **about: Any) -> dict[Assumption, str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skparisk.core.exact import noise_source
-from skparisk.core.sealed import Records, is_missing, take_rows
+from skparisk.core.sealed import Records, is_missing, rows_of, take_rows
 from skparisk.reference._records import columns_of, is_numbers, n_rows
 
 # Rows whose hashes are kept: those that are smallest, whatever the table.
@@ -72,6 +72,7 @@ class RecordSketch:
         other alone: who has such hashes, and not the secret key of this process, learns
         nothing of the records.
         """
+        X, y = rows_of(X), rows_of(y)
         # Some rows at a time, as there may be more hashes than there is memory.
         size, sketch = n_rows(X), cls.empty(y is not None)
         for start in range(0, size, _ROWS_PER_BLOCK):

@@ -16,7 +16,16 @@ from scipy.sparse import issparse
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_at_least, check_choice, check_random_state
 from skparisk.core.claim import Assumption
-from skparisk.core.sealed import PublicForm, Records, TargetForm, is_frame, take_rows
+from skparisk.core.sealed import (
+    PublicForm,
+    Records,
+    TargetForm,
+    group_rows,
+    ids_of,
+    is_frame,
+    key_of_id,
+    take_rows,
+)
 from skparisk.reference._base import (
     DrawnRecords,
     Held,
@@ -44,12 +53,12 @@ from skparisk.reference._sketch import RecordSketch
 
 SAMPLINGS = ("leave-out", "split")
 _DESCRIPTIONS = {
-    "leave-out": "resampled from a table of {} rows, with the differing records left "
+    "leave-out": "resampled from a table of {}, with the differing records left "
     "out of the shared ones",
-    "split": "two drawn from the population of which a table of {} rows is a random "
+    "split": "two drawn from the population of which a table of {} is a random "
     "sample, the others from half of the table",
     # Set inside of the package alone, for sums: their databases need not be drawn.
-    "used-once": "drawn from the population of which a table of {} rows is a random "
+    "used-once": "drawn from the population of which a table of {} is a random "
     "sample, with no row used twice",
 }
 _X, _Y = "X of the reference", "y of the reference"
@@ -65,7 +74,7 @@ class LeaveOut:
     replacement: bool
 
     def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
-        n_rows = self.pool.n_rows
+        n_rows = self.pool.n_records
         own = draw_few_distinct(n_rows, size, self.n_own, rng)
         draw = draw_shared_rows if self.replacement else draw_subsets
         return DrawnRecords(
@@ -116,7 +125,7 @@ class Split:
         shared = draw_subsets(n_others, none, self.n_shared, rng)
         if shared.dtype != np.bool_:
             return self.others[shared]
-        chosen = np.zeros((size, self.pool.n_rows), dtype=bool)
+        chosen = np.zeros((size, self.pool.n_records), dtype=bool)
         chosen[:, self.others] = shared
         return chosen
 
@@ -205,6 +214,11 @@ class TableReference(Held, Reference):
           of the *population* (:ref:`thm-split`). Needs ``4 * n_pairs`` rows (with
           "add-remove", ``2 * n_pairs``).
 
+    groups : array-like of shape (n_rows,), default=None
+        Whose each row is: ids of any kind. A record is then a person with all of their
+        rows, and so is what the claim protects (:ref:`thm-people`). They are kept
+        with the table, and not by what is fitted with it.
+
     clip : bool, default=False
         Whether private records are moved to the range of the table before they are
         answered (:class:`~skparisk.reference.Domain`, :ref:`thm-schema`): numbers to
@@ -234,6 +248,7 @@ class TableReference(Held, Reference):
         y: Any = None,
         sampling: str = "leave-out",
         *,
+        groups: Any = None,
         clip: bool = False,
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
@@ -243,12 +258,21 @@ class TableReference(Held, Reference):
             raise ValueError(
                 "clip must be False for a sparse matrix, got True: clip a dense array."
             )
-        if n_rows(records) < 2:
+        targets, ends = _check_targets(y, n_rows(records)), None
+        self._order: Any = slice(None)  # of the rows, as they were given
+        self._people: frozenset[Any] = frozenset()  # by which they are known again
+        if groups is not None:
+            people = group_rows(groups, "groups of the reference", n_rows(records))
+            self._order = people.rows
+            self._people = frozenset(map(key_of_id, ids_of(groups) or ()))
+            records, targets = (take_rows(x, people.rows) for x in (records, targets))
+            ends = people.ends
+        self.pool = RecordPool(records, targets, ends)
+        if self.n_records < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
-                f"changes, got n_samples = {n_rows(records)}."
+                f"changes, got n_samples = {self.n_records}."
             )
-        self.pool = RecordPool(records, _check_targets(y, n_rows(records)))
         self._schema = Schema.of(records)
         self._form = PublicForm.of(records, y)
         self._sketch: RecordSketch | None = None
@@ -308,9 +332,24 @@ class TableReference(Held, Reference):
         return table
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.pool.n_rows
+    def n_records(self) -> int:
+        """Number of records: of rows, or of people with all of their rows."""
+        return self.pool.n_records
+
+    @property
+    def _what(self) -> str:
+        return "rows" if self.pool.ends is None else "people"
+
+    @property
+    def _size(self) -> str:
+        rows = f"{n_rows(self.pool.X)} rows"
+        people = self.pool.ends is not None
+        return f"{self.n_records} people ({rows})" if people else rows
+
+    @property
+    def rows_per_person(self) -> tuple[int, int] | None:
+        sizes = self.pool.sizes
+        return None if sizes is None else (int(sizes.min()), int(sizes.max()))
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -348,8 +387,13 @@ class TableReference(Held, Reference):
         y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
             Numbers, or labels.
         """
+        targets = _check_targets(y, n_rows(self.pool.X))
+        return self._with_targets(take_rows(targets, self._order))
+
+    def _with_targets(self, y: NDArray[Any] | None) -> Self:
+        """Return the same records with targets in the order of the pool."""
         other = self._with(
-            RecordPool(self.pool.X, _check_targets(y, self.n_rows)),
+            self.pool.like(self.pool.X, y),
             _form=replace(self._form, targets=None if y is None else TargetForm.of(y)),
             _sketch=None,
             is_cross_fitted=False,
@@ -360,7 +404,7 @@ class TableReference(Held, Reference):
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same records with `encode` applied to their targets."""
         assert self.pool.y is not None
-        other = self.with_targets(encode(self.pool.y))
+        other = self._with_targets(encode(self.pool.y))
         old, new = self._form.targets, other._form.targets
         if old is not None and new is not None and not old.labels:
             # Numbers stand for themselves, and classes keep their type.
@@ -380,7 +424,7 @@ class TableReference(Held, Reference):
 
     def n_independent(self, n_own: int) -> int | None:
         """Return how many pairs have rows of their own."""
-        return self.n_rows // n_own
+        return self.n_records // n_own
 
     def _with(self, pool: RecordPool, **changed: Any) -> Self:
         other = copy.copy(self)
@@ -393,23 +437,22 @@ class TableReference(Held, Reference):
 
     def _part(self, most: int) -> Self:
         """Return rows drawn from it, if it has more; known as all."""
-        if self.n_rows <= most:
+        if self.n_records <= most:
             return self
         # Always the same, so that what is learned from them does not depend on a seed.
-        rng = np.random.default_rng(self.n_rows)
+        rng = np.random.default_rng(self.n_records)
         none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_rows, none, most, rng))
-        part = RecordPool(*self.pool.take(np.sort(rows)))
-        return self._with(part, _sketch=self.sketch)
+        (rows,) = listed(draw_subsets(self.n_records, none, most, rng))
+        return self._with(self.pool.part(np.sort(rows)), _sketch=self.sketch)
 
     def _half(self, rng: np.random.Generator) -> Self:
         """Return half of its rows, by chance."""
-        rows = rng.permutation(self.n_rows)[: self.n_rows // 2]
-        return self._with(RecordPool(*self.pool.take(np.sort(rows))))
+        rows = rng.permutation(self.n_records)[: self.n_records // 2]
+        return self._with(self.pool.part(np.sort(rows)))
 
     def _cross_fitted(self, y: Any) -> Self:
         """Return the same records with targets as they are under fits to others."""
-        domain, pool = self.domain, RecordPool(self.pool.X, y)
+        domain, pool = self.domain, self.pool.like(self.pool.X, y)
         # By their own targets they are known again.
         other = self._with(pool, _sketch=self.sketch, is_cross_fitted=True)
         vars(other).pop("domain", None)
@@ -434,24 +477,24 @@ class TableReference(Held, Reference):
         The same for each seed: what is learned from the shared records of one draw may
         be used with the pairs of another.
         """
-        halves = np.random.default_rng(self.n_rows).permutation(self.n_rows)
-        return np.split(halves, [self.n_rows // 2])
+        halves = np.random.default_rng(self.n_records).permutation(self.n_records)
+        return np.split(halves, [self.n_records // 2])
 
     def _split_off(self, classes: NDArray[Any] | None) -> tuple[NDArray[np.intp], Self]:
-        """Return half of its rows, and a table of the others; known as all.
+        """Return half of its records, and a table of the others; known as all.
 
-        Half of those of each class, if there are any.
+        Half of those of each class, if there are any, by the first row of each.
         """
         mixed = np.concatenate(self._halves())
         if classes is not None:
-            mixed = mixed[np.argsort(classes[mixed], kind="stable")]
-        rows, others = np.sort(mixed[::2]), np.sort(mixed[1::2])
-        left = RecordPool(*self.pool.take(others))
-        return rows, self._with(left, _sketch=self.sketch)
+            firsts = classes[self.pool.first_rows]
+            mixed = mixed[np.argsort(firsts[mixed], kind="stable")]
+        half, others = np.sort(mixed[::2]), np.sort(mixed[1::2])
+        return half, self._with(self.pool.part(others), _sketch=self.sketch)
 
     @property
     def description(self) -> str:
-        words = _DESCRIPTIONS[self.sampling].format(self.n_rows)
+        words = _DESCRIPTIONS[self.sampling].format(self._size)
         if self.is_cross_fitted:
             words += _CROSS_FITTED
         if self.domain is not None:
@@ -492,44 +535,45 @@ class TableReference(Held, Reference):
         needed, remedy = n_own + min(n_shared, 1), "add public records"
         if self.sampling == "split":
             needed = max(2 * n_own * n_pairs, 2)
-            most = self.n_rows // max(2 * n_own, 1)
+            most = self.n_records // max(2 * n_own, 1)
             remedy = f"n_pairs={most} is the most it has rows for"
         elif self.sampling == "used-once":
             needed = n_pairs * (n_shared + n_own)
-        if self.n_rows < needed:
+        if self.n_records < needed:
             raise ValueError(
                 f"sampling={self.sampling!r} needs a reference table of at least "
-                f"{needed} rows for n_pairs={n_pairs} pairs of databases made of "
-                f"{n_shared + n_own} records each, got {self.n_rows}; {remedy}."
+                f"{needed} {self._what} for n_pairs={n_pairs} pairs of databases made "
+                f"of {n_shared + n_own} records each, got {self.n_records}; {remedy}."
             )
         pool = self.pool
         if self.sampling == "split" and self.domain is not None:
-            pool = RecordPool(*self.domain.clip(pool.X, pool.y))
+            pool = pool.like(*self.domain.clip(pool.X, pool.y))
         shape = (pool, n_shared, n_own)
         if self.sampling == "used-once":
-            order = np.random.default_rng(seed).permutation(self.n_rows)
+            order = np.random.default_rng(seed).permutation(self.n_records)
             return UsedOnce(*shape, order)
         if self.sampling == "split":
             own, others = self._halves()
             order = np.random.default_rng(seed).permutation(own)
             return Split(*shape, order, others)
         # Without replacement, as people are, where there is room.
-        room = self.n_rows >= max(2 * (n_shared + min(n_own, 1)), n_shared + n_own)
+        room = self.n_records >= max(2 * (n_shared + min(n_own, 1)), n_shared + n_own)
         return LeaveOut(*shape, replacement=not room)
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
         """Return why the table may not be like people, each with a sentence."""
-        found, n_rows = {}, self.n_rows
+        found, n_rows = {}, self.n_records
         if n_rows < _ROWS_PER_OUTPUT * n_outputs:
             found[Assumption.FEW_ROWS] = (
-                f"The reference table has {n_rows} rows, fewer than "
+                f"The reference table has {n_rows} {self._what}, fewer than "
                 f"{_ROWS_PER_OUTPUT} for each of {n_outputs} released numbers."
             )
         if n_records > n_rows:
             found[Assumption.REPEATED_ROWS] = (
-                f"Databases of {n_records} records are drawn from only {n_rows} rows "
-                "of a reference table, so rows repeat: medians, quantiles and choices "
-                "move less between them than between databases of real people."
+                f"Databases of {n_records} records are drawn from only {n_rows} "
+                f"{self._what} of a reference table, so {self._what} repeat: medians, "
+                "quantiles and choices move less between them than between databases "
+                "of real people."
             )
         return found
 
@@ -537,9 +581,16 @@ class TableReference(Held, Reference):
         n_features = self._schema.n_columns
         plural = "" if n_features == 1 else "s"
         return (
-            f"TableReference({self.n_rows} rows, {n_features} feature{plural}, "
+            f"TableReference({self._size}, {n_features} feature{plural}, "
             f"sampling={self.sampling!r})"
         )
+
+
+def shares_people(table: Any, groups: Any) -> bool:
+    """Tell if one of these ids is in a table, if only of another type."""
+    keys: frozenset[Any] = getattr(table, "_people", frozenset())
+    private = ids_of(groups) if keys else None
+    return private is not None and not keys.isdisjoint(map(key_of_id, private))
 
 
 def _check_targets(

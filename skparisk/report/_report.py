@@ -29,7 +29,7 @@ from skparisk._filed import FiledCertificate
 from skparisk._text import guesses_text, printable, strict
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
-from skparisk.core.claim import Claim, as_certificate
+from skparisk.core.claim import Claim, Unit, as_certificate
 from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.rounding import ceil_text
@@ -182,8 +182,14 @@ _BLANK = "................................"
 # What no guarantee of this kind is about.
 _NEVER_PROTECTED = (
     "What is true of the population, and can be learned without any one record.",
+)
+_SEVERAL = (
     "A person with several records, or people who are known to belong together, to the "
-    "same degree: the claim is about one record, unless it says otherwise.",
+    "same degree: the claim is about one record, unless it says otherwise."
+)
+_TOGETHER = (
+    "People who are known to belong together, such as a family, to the same degree; "
+    "nor somebody with more rows than anyone in the reference."
 )
 _BEYOND_RISK = (
     "People in the pairs that the risk leaves out, who tend to be those with the most "
@@ -209,7 +215,7 @@ class Section:
 def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...]:
     """Return the sections of the document of a report, which is about a claim."""
     declared = document["declared"]
-    neighbors = words.NEIGHBORS.get(claim.relation or "", "not stated")
+    neighbors = words.neighbors_of(claim) if claim.relation else "not stated"
     return (
         _identity(document),
         Section(
@@ -283,8 +289,8 @@ def _unit(claim: Claim) -> str:
     if claim.protects_membership:
         return "which of the records are used, and not that a person is among them"
     if claim.group_size > 1:
-        return f"any {claim.group_size} records together"
-    return "one record"
+        return f"any {claim.group_size} {words.counted(claim)} together"
+    return words.unit_of(claim)
 
 
 def _trusted(claim: Claim) -> tuple[str, ...]:
@@ -301,6 +307,7 @@ def _not_protected(claim: Claim) -> tuple[str, ...]:
         *words.leaks(claim),
         *beyond,
         *_NEVER_PROTECTED,
+        _TOGETHER if claim.unit == Unit.PERSON else _SEVERAL,
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.calibrate import Exchangeable, Terms
 from skparisk.core.checks import CalibrationError, check_random_state, is_whole
-from skparisk.core.claim import Assumption, Population
+from skparisk.core.claim import Assumption, Population, Unit
 from skparisk.core.laws import Law
 from skparisk.core.noise import Constant, NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
@@ -25,6 +25,7 @@ from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, n_rows
@@ -132,10 +133,13 @@ class Draw(PairSpec):
         pairs = self.sample(schema, self.seeds.pairs, private=private, **how)
         query, reference = self.query, self.reference
         drawn = Schema.of(database[0])  # of records as they were given to the query
-        alone = query.is_sum or (query.is_mean and self.relation == "replace-one")
+        # The number of rows in a mean depends on whose they are.
+        means = query.is_mean and self.relation == "replace-one"
+        per_person = reference.rows_per_person
+        alone = query.is_sum or (means and per_person is None)
         n_rows_alone = None
         if isinstance(reference, TableReference) and alone and self.n_neighbors == 1:
-            n_rows_alone = reference.n_rows if reference.is_thin else None
+            n_rows_alone = reference.n_records if reference.is_thin else None
         # Sums of what is bounded itself move by no more, whatever the records are.
         domain = reference.domain or Domain([None] * schema.n_columns)
         # What columns hold is as the reference says: that may tell of private records.
@@ -150,7 +154,11 @@ class Draw(PairSpec):
             form=None if private else reference.form or PublicForm.of(*database),
             domain=reference.domain,
             learning=reference.learning,
-            largest_move=query.largest_move(domain, self.n_records, self.relation),
+            largest_move=None
+            if per_person
+            else query.largest_move(domain, self.n_records, self.relation),
+            unit=Unit.PERSON if per_person else Unit.RECORD,
+            rows_per_person=per_person,
             answer=None if query.is_sum else answer,  # that of one record
             weights=weights,
             n_independent=reference.n_independent(n_own(self.relation)),
@@ -177,10 +185,10 @@ class Draw(PairSpec):
             query.is_matched
             and isinstance(reference, TableReference)
             and reference.for_new_people is not None
-            and reference.n_rows < _MATCHED * self.n_drawn
+            and reference.n_records < _MATCHED * self.n_drawn
         ):
             found[Assumption.MATCHED_ROWS] = (
-                f"The reference table has {reference.n_rows} rows, fewer than "
+                f"The reference table has {reference.n_records} rows, fewer than "
                 f"{_MATCHED} times the {self.n_drawn} records of a database: "
                 "components, centers and all else that is matched to a fit of the "
                 "table turn and jump less between databases of its rows than between "
@@ -201,7 +209,7 @@ class Draw(PairSpec):
             or table.for_new_people is None
             or self.query.is_sum
             or self.n_neighbors > 1
-            or not _FEW_ROWS <= table.n_rows <= _MOST_WEIGHED
+            or not _FEW_ROWS <= table.n_records <= _MOST_WEIGHED
             or terms.target.randomness == "both"
         ):
             return None
@@ -226,19 +234,21 @@ class Draw(PairSpec):
 
         On those of a table, again and again, or else on one.
         """
-        table = self._rows_of_table()
-        X, y = one if table is None else table
-        rows = np.resize(np.arange(n_rows(X)), self.n_records)
-        return _ask(self.query, (take_rows(X, rows), take_rows(y, rows)))
+        pool = self._whole_table()
+        if pool is None:
+            pool = RecordPool(*one, np.array([n_rows(one[0])]))
+        return _ask(self.query, pool.take(np.resize(_spread(pool), self.n_records)))
 
     def _rows_of_table(self) -> Database | None:
         """Return rows from all over a table, if it has them for more than one thing."""
+        pool = self._whole_table()
+        return None if pool is None else pool.take(_spread(pool))
+
+    def _whole_table(self) -> RecordPool | None:
         reference = self.reference
         if not isinstance(reference, TableReference) or reference.whole is None:
             return None
-        pool = reference.whole.in_form(self.form)
-        most = min(pool.n_rows, _MOST_WEIGHED)
-        return pool.take(np.linspace(0, pool.n_rows - 1, most).astype(np.intp))
+        return reference.whole.in_form(self.form)
 
     def _ask_twice(self, private: bool) -> tuple[NDArray[np.float64] | None, Database]:
         """Return an answer, and the sampled database that it is of.
@@ -301,6 +311,12 @@ class Draw(PairSpec):
                 f"numbers of shape {(n_outputs, n_outputs)}, got shape {weights.shape}."
             )
         return (weights + weights.T) / 2
+
+
+def _spread(pool: RecordPool) -> NDArray[np.intp]:
+    """Return records from all over a pool."""
+    most = min(pool.n_records, _MOST_WEIGHED)
+    return np.linspace(0, pool.n_records - 1, most).astype(np.intp)
 
 
 def _first_of(records: Any) -> Any:

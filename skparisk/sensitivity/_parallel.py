@@ -165,8 +165,8 @@ class PairSpec:
         limits = [(self.n_records, f"n_records={self.n_records}")]
         table = self.reference
         if isinstance(table, TableReference):
-            most = max(1, table.n_rows // 4)
-            limits.append((most, f"a reference table of {table.n_rows} rows"))
+            most = max(1, table.n_records // 4)
+            limits.append((most, f"a reference table of {table.n_records} rows"))
             if table.sampling == "split":
                 limits.append((1, "sampling='split'; sampling='leave-out' allows more"))
         if self.query.is_sum:

@@ -56,8 +56,17 @@ from skparisk.core.exact import noise_source
 from skparisk.core.laws import Law, as_law, is_ours
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
-from skparisk.core.release import Plan, as_seeded, hide_values, release
-from skparisk.core.sealed import PublicForm, Records, is_frame, seal
+from skparisk.core.release import Plan, as_seeded, check_unit, hide_values, release
+from skparisk.core.sealed import (
+    People,
+    PublicForm,
+    Records,
+    group_rows,
+    is_frame,
+    of_people,
+    rows_of,
+    seal,
+)
 from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN
 from skparisk.ledger._open import refuse_without_level
@@ -71,6 +80,7 @@ from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._table import shares_people
 from skparisk.sensitivity._drawing import (
     Draw,
     Known,
@@ -105,8 +115,9 @@ class ClaimOfPairs:
 
     def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
         self.pairs = pairs
-        self._bare = self._certificate = certificate
+        self._certificate = certificate
         if pairs.learning is not None:
+            self._bare = certificate
             self._certificate = pairs.learning.cover(certificate)
         self._said: Withheld | None = None
 
@@ -156,6 +167,14 @@ def _shown(path: str, doc: str) -> Any:
     """Return a property that shows what the certificate says."""
     read = attrgetter(path)  # by itself nothing that documentation can describe
     return property(lambda sampler: read(sampler), doc=doc)
+
+
+def _table_of(X: Any, y: Any) -> TableReference:
+    """Return records as a table, of people if they are."""
+    if not isinstance(X, People):
+        return TableReference(X, y)
+    groups = np.repeat(np.arange(n_rows(X)), X.sizes)
+    return TableReference(X.rows, rows_of(y), groups=groups)
 
 
 def check_given(query: Query, y: Any) -> Any:
@@ -453,7 +472,7 @@ default="auto"
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Sample pairs from the reference and calibrate the noise.
 
         Parameters
@@ -465,6 +484,10 @@ default="auto"
 
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets, if `query` takes them.
+
+        groups : array-like of shape (n_rows,), default=None
+            Whose each row is, if people have several: databases then differ in one
+            person with all of their rows.
 
         Raises
         ------
@@ -487,10 +510,10 @@ default="auto"
             If the reference is a table that cannot carry that risk: it has too few
             rows for it, for the outputs, or for the records of a database.
         """
-        return self._fit(X, y, private=False)
+        return self._fit(X, y, groups, private=False)
 
     @whole_fit
-    def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
+    def _fit(self, X: Any, y: Any, groups: Any = None, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
         if self.reference is not None:
             refuse_reference_in_other_units()
@@ -509,6 +532,13 @@ default="auto"
         if self.reference is None:
             kept = as_records(given) if is_frame(given) else X
             form = PublicForm.of(kept, None if y is None else targets)
+        X, y = self._of_people(query, groups, X, y)
+        several = getattr(self.reference, "rows_per_person", None) is not None
+        if self.reference is not None and several != isinstance(X, People):
+            raise ValueError(
+                "groups must be given if the reference is a TableReference that has "
+                f"some, and only then; got {'none' if several else 'some'}."
+            )
         return self._sample(terms, query, X, y, private=private, form=form)
 
     def _fit_checked(
@@ -537,7 +567,7 @@ default="auto"
         `form` is that of `X` before it was checked, if that is the reference.
         """
         if self.reference is None:
-            reference: Reference = TableReference(X, y)._in_form(form)
+            reference: Reference = _table_of(X, y)._in_form(form)
         else:
             reference = as_reference(self.reference, X, y)
         _check_residuals(query, reference)
@@ -771,7 +801,18 @@ default="auto"
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)
 
-    def release(self, X: Any, y: Any = None) -> Any:
+    def _of_people(self, query: Query, groups: Any, *parts: Any) -> tuple[Any, ...]:
+        """Return records and targets person by person, if they are of people."""
+        if groups is None:
+            return parts
+        if isinstance(query, RecordQuery):
+            raise ValueError(
+                "groups must be None with query=None, which releases rows one by one."
+            )
+        people = hide_values(group_rows, groups, "groups", n_rows(parts[0]))
+        return tuple(of_people(part, people) for part in parts)
+
+    def release(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
         """Answer the query on private data, with fresh noise.
 
         Each call spends its own privacy budget.
@@ -787,6 +828,9 @@ default="auto"
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets.
+
+        groups : array-like of shape (n_rows,), default=None
+            Whose each row is, if the reference is of people with several.
 
         Returns
         -------
@@ -816,11 +860,13 @@ default="auto"
             was released before.
         """
         check_is_fitted(self, "mechanism_")
+        check_unit(self.certificate_, groups is not None)
         X, y = self._check_data(self.query_, X, y, reset=False)
-        self._recognize(X, y)
+        self._recognize(X, y, groups)
         draw = self.reference if isinstance(self.reference, SecretDraw) else None
         if draw is not None:
             draw.check(X)
+        X, y = self._of_people(self.query_, groups, X, y)
         return self._answer(X, y, draw)
 
     def _answer(
@@ -853,6 +899,7 @@ default="auto"
     def _release(self, query: Query | None, X: Records, y: NDArray[Any] | None) -> Any:
         """Release the answer, or with None each record, as public ones were given."""
         private = seal(*self._in_domain(X, y), like=self._form)
+        check_unit(self.certificate_, private.of_people)
         if query is not None:
             relation = str(self.certificate_.relation)
             check_n_records(private.n_records, self.n_records_, relation)
@@ -944,7 +991,7 @@ default="auto"
             warn_private_reference()
         return self._fit(X, None, private=private).transform(X)
 
-    def _recognize(self, X: Records, y: Any) -> None:
+    def _recognize(self, X: Records, y: Any, groups: Any = None) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
         refuse_learned_from(self.pairs_.learning, X, y)
         if self.pairs_.withheld is None:
@@ -952,7 +999,8 @@ default="auto"
         sketch = self.pairs_.sketch
         if sketch is None or is_simulated():
             return
-        if RecordSketch.of(X, y).overlaps(sketch):
+        known = shares_people(self.reference, groups)
+        if known or RecordSketch.of(X, y).overlaps(sketch):
             self.pairs_.withhold(Withheld())
             self.query_.forget_place()
             warn_private_reference()

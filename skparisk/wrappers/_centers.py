@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from skparisk.core.checks import IncompatibleError
-from skparisk.core.sealed import take_rows
 from skparisk.queries._leaves import CenterCells, CentersQuery, TargetAddend
 from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
@@ -45,10 +44,12 @@ def make_centers_query(
             "SchemaReference."
         )
     every, apart = public.whole[0], None
-    rows = np.arange(n_rows(every))
-    if paired and public.reference_table is not None:
-        rows, apart = public.reference_table._split_off(None)
-    fitted = public.fit(estimator, (take_rows(every, rows), None))
+    made_of = every
+    if paired and public.is_resampled:
+        assert public.reference_table is not None
+        half, apart = public.reference_table._split_off(None)
+        made_of, _ = public.pool.take(half)
+    fitted = public.fit(estimator, (made_of, None))
     before = steps_before(fitted)
     cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
     if not cells.keeps_apart(every):
@@ -69,17 +70,17 @@ def make_centers_query(
     reach = np.maximum(np.abs(around).max(axis=0), _REACH * unit)
     unit = np.where(unit > 2.0**-20 * reach, unit, np.where(reach > 0, reach, 1.0))
     middle = np.zeros(len(unit))
-    addend = TargetAddend(-reach, reach, middle, unit, public.n_records)
+    addend = TargetAddend(-reach, reach, middle, unit, public.most_rows)
     added, in_cells = addend(around), np.zeros((cells.n_cells, addend.n_columns))
     np.add.at(in_cells, places[:, 0], added)  # exact in any order
     template = CentersTemplate(
         fitted,
         addend,
-        public.n_records,
+        public.n_rows,
         leaves=cells,
         in_nodes=(),
         in_cells=in_cells,
-        share=public.n_records / n_rows(every) if public.is_resampled else 0.0,
+        share=public.n_rows / n_rows(every) if public.is_resampled else 0.0,
         squares=(added**2).sum(axis=0),
     )
     told = PublicSteps((*step_names(before), _CENTERS))

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
+from skparisk._checks import check_max_rows
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import whole_fit
 from skparisk._fitted_parts import (
@@ -30,6 +31,7 @@ from skparisk._public_fit import NoiseCost
 from skparisk._simulated import is_simulated
 from skparisk._threads import one_thread
 from skparisk._training_data import (
+    Groups,
     SensitivitySource,
     TrainingData,
     public_table,
@@ -44,9 +46,10 @@ from skparisk.core.checks import (
     is_number,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Leak
+from skparisk.core.claim import Assumption, Leak, Unit
+from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
-from skparisk.core.sealed import Records, container_of
+from skparisk.core.sealed import Records, container_of, rows_of
 from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
@@ -447,6 +450,10 @@ class PrivateEstimator(
         "reference": it is an error if there is no such model or table. None: the fit to
         the private records is released, and served.
 
+    max_rows : int, default=None
+        With `groups` and a proven bound: the most rows of a person that are used, drawn
+        at random, >= 1. The bound is of so many.
+
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -521,6 +528,7 @@ class PrivateEstimator(
         surrogate: Any = None,
         combine: str | None = "auto",
         classes: Any = None,
+        max_rows: int | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -536,6 +544,7 @@ class PrivateEstimator(
         self.surrogate = surrogate
         self.combine = combine
         self.classes = classes
+        self.max_rows = max_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -547,8 +556,10 @@ class PrivateEstimator(
         X: Any,
         y: Any = None,
         *,
+        groups: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
+        groups_reference: Any = None,
     ) -> Self:
         """Fit, and release what was learned with noise.
 
@@ -566,6 +577,10 @@ class PrivateEstimator(
             :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
             :class:`~skparisk.TableReference` of both.
 
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -573,7 +588,11 @@ class PrivateEstimator(
         """
         proven = self._sums_leaves or self._sums_bounded
         source = self._check_privacy({} if proven else None)
-        if self._proven_by_default and not isinstance(X_reference, LearnedReference):
+        # A person with several rows moves more than what is proven of one.
+        several = getattr(X_reference, "rows_per_person", None)
+        bounded = (groups is None and several is None) or self.max_rows is not None
+        learned = isinstance(X_reference, LearnedReference)
+        if self._proven_by_default and bounded and not learned:
             source = "bound"
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
@@ -582,9 +601,21 @@ class PrivateEstimator(
         table = reference_table(
             X_reference,
             y_reference if supervised else None,
+            groups_reference,
             needs_y=supervised,
             any_table=True,
         )
+        people = Groups(groups)
+        if source == "bound":
+            most = check_max_rows(self.max_rows, groups)
+            drawn_by = noise_source(self.noise_random_state) if most else None
+            people = people._replace(max_rows=most, source=drawn_by)
+        elif self.max_rows is not None:
+            raise ValueError(
+                "max_rows must be None unless sensitivity='bound', because sampled "
+                f"people have all of their rows; got {self.max_rows!r}."
+            )
+        people.check(source, table)
         classifies = supervised and tags.estimator_type == "classifier"
         self._check_combine(source, table)
         private = read_as_public(source, table, X, y, classifies=classifies)
@@ -598,12 +629,20 @@ class PrivateEstimator(
             if table is not None:
                 table = labels.encode_reference(table, y_reference)
             labels.encode_sampler(source)
-        data = self._recognize(source, X, features, targets, table)
+        features, targets = people.of_private(features, targets)
+        data = self._recognize(
+            source,
+            X,
+            features,
+            targets,
+            table,
+            overlap=people.overlaps(source, table),
+        )
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
-        refuse_frozen_on(frozen, wrapped, features, targets)
+        refuse_frozen_on(frozen, wrapped, rows_of(features), rows_of(targets))
         self.schema_, query, apart, base = self._find_query(
             source, estimator, data, labels
         )
@@ -657,7 +696,8 @@ class PrivateEstimator(
 
         if source == "bound":
             assert isinstance(query, LeafQuery)
-            moved, known = data.in_domain(), KnownSensitivity(query.bound())
+            known = KnownSensitivity(query.bound() * max(people.max_rows, 1))
+            moved = data.in_domain()
             released = self._release_known(query, *moved, known, proven=True)
         else:
             plain = start is None and self.combine == "auto" and base is not None
@@ -864,7 +904,7 @@ class PrivateEstimator(
         n_records = data.n_records if known is None else known
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        return PublicRecords.draw(
+        drawn = PublicRecords.draw(
             estimator,
             reference,
             n_records,
@@ -872,6 +912,7 @@ class PrivateEstimator(
             labels,
             whole_alone=self._sums_leaves or self._sums_bounded,
         )
+        return replace(drawn, max_rows=self.max_rows)
 
     def _tell_public_steps(self, steps: PublicSteps) -> None:
         """Say which steps were fitted on public records, and so are not private."""
@@ -897,8 +938,10 @@ class PrivateEstimator(
         if self.sampler_ is None:
             return evidence.calibration == "bound"
         query = self.sampler_.query_
+        # A bound is of one row.
         return (
             isinstance(query, LeafQuery)
+            and self.certificate_.unit != Unit.PERSON
             and self.certificate_.randomness == "implicit"
             and evidence.noise_shape == "isotropic"
             and query.bound(str(evidence.norm)) <= evidence.sensitivity * (1 + 2.0**-40)

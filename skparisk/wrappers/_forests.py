@@ -14,7 +14,6 @@ from sklearn.base import clone, is_classifier
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
-from skparisk.core.sealed import take_rows
 from skparisk.neighbors import Database
 from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
@@ -96,7 +95,7 @@ def target_means(
     n_trees: int,
     *,
     variance: Floats,
-    n_records: int,
+    n_records: float,
 ) -> Floats:
     """Return the mean of each target in each cell, (n_cells, n_targets).
 
@@ -119,8 +118,10 @@ def target_means(
         weight = weight_of_totals(noise, n_private, variance)
         return np.asarray(center + weight * off / (public[:, :1] + weight * n_private))
     n_private = np.maximum(count, 0.0)
+    # Of a cell that no sampled pair moved there is neither noise nor a record.
     shrunk = n_private**2 + n_private + noise / _BETWEEN_LEAVES
-    return np.asarray(center + n_private * off / shrunk)
+    share = np.divide(n_private, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0)
+    return np.asarray(center + share * off)
 
 
 def noise_of_totals(deviation: Floats, center: Floats, n_trees: int) -> Floats:
@@ -199,9 +200,9 @@ def make_leaf_query(
     before = steps_before(fitted)
     model = find_trees(fitted)
     X, y = public.whole
-    n_records = public.n_records
+    n_records = public.n_rows
     if labels is None:
-        addend: Addend = _find_target_addend(y, reference, n_records)
+        addend: Addend = _find_target_addend(y, reference, public.most_rows)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
     trees = [_Walk(tree) for tree in _trees_of(model)]
@@ -261,14 +262,14 @@ def _leave_residuals(
     trees of the other rows do.
     """
     X, y = public.whole
-    given, n_known = np.asarray(y, dtype=np.float64), n_rows(X)
-    targets = given.reshape(n_known, -1)
-    told, mixed = np.empty_like(targets), np.random.default_rng(0).permutation(n_known)
-    for held in np.array_split(mixed, min(_N_FOLDS, n_known)):
-        others = np.setdiff1d(mixed, held)
-        part = take_rows(X, others), take_rows(y, others)
-        found = _grow(estimator, public, part).predict(take_rows(X, held))
-        told[held] = np.reshape(found, (len(held), -1))
+    pool, given = public.pool, np.asarray(y, dtype=np.float64)
+    targets, n_known = given.reshape(n_rows(X), -1), n_rows(X)
+    told, mixed = np.empty_like(targets), np.arange(pool.n_records)
+    mixed = np.random.default_rng(0).permutation(mixed)  # of people
+    for held in np.array_split(mixed, min(_N_FOLDS, len(mixed))):
+        grown = _grow(estimator, public, pool.take(np.setdiff1d(mixed, held)))
+        found = grown.predict(pool.take(held)[0])
+        told[pool.rows(held)] = np.reshape(found, (-1, targets.shape[1]))
     # Trees say too much of targets that they hardly know.
     center, most = targets.mean(axis=0), np.abs(targets).max(axis=0)
     most = np.where(most > 0, most, 1.0)
@@ -284,7 +285,7 @@ def _leave_residuals(
     unit = size * np.sqrt(((left / size) ** 2).mean(axis=0))
     unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
     reach = np.maximum(size, _REACH * unit)
-    addend = ResidualAddend(-reach, reach, 0 * unit, unit, public.n_records)
+    addend = ResidualAddend(-reach, reach, 0 * unit, unit, public.most_rows)
     table = public.reference_table if public.is_resampled else None
     if table is not None:
         table = table._cross_fitted((predicted + left).reshape(given.shape))
@@ -293,11 +294,11 @@ def _leave_residuals(
     template = ResidualsTemplate(
         fitted,
         addend,
-        public.n_records,
+        public.n_rows,
         leaves=leaves,
         in_nodes=(),
         in_cells=in_cells,
-        share=public.n_records / n_known,
+        share=public.n_rows / n_known,
         squares=np.full(1 + len(unit), float(n_known)),  # of 1 each, in units
     )
     query = ResidualsQuery(

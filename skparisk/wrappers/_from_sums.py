@@ -49,7 +49,7 @@ class SumsTemplate:
     # What was summed.
     addend: Any
     # Private records.
-    n_records: int
+    n_records: float
 
     def check_serves(self, method: str) -> None:
         """Do nothing: each method is served."""

@@ -93,7 +93,7 @@ class LinearStepQuery(EstimatorQuery):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)
-        prepared = RecordPool(self.prepared(pool.X), pool.y)
+        prepared = pool.like(self.prepared(pool.X), pool.y)
         if self.linear.is_plain:
             return lambda pairs: self.linear._plain_differences(pairs.on(prepared))
         differences: Differences = self.linear.on_pool(prepared, n_records)
@@ -117,8 +117,10 @@ class LinearStepQuery(EstimatorQuery):
 
     def prepared_table(self, table: TableReference) -> TableReference:
         """Return the rows of a table in memory as the model is given them."""
-        X, y = self.prepared(table.pool.X), table.pool.y
-        return TableReference(X, y, sampling=table.sampling)
+        pool = table.pool
+        prepared = TableReference(self.prepared(pool.X), pool.y, table.sampling)
+        prepared.pool = pool.like(prepared.pool.X, prepared.pool.y)
+        return prepared
 
 
 def find_linear(query: EstimatorQuery, X: Any) -> LinearQuery | None:

@@ -73,7 +73,7 @@ def make_bayes_query(
     if ends is None:
         numbers = as_numbers(seen)
         ends = np.array([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)])
-    addend = _addend_of(model, before, ends, public.n_records)
+    addend = _addend_of(model, before, ends, public.most_rows)
     if not addend.keeps_apart(X):
         raise IncompatibleError(
             f"The steps before {type(model).__name__} must transform each record by "
@@ -83,7 +83,7 @@ def make_bayes_query(
     template = BayesTemplate(
         fitted,
         addend,
-        public.n_records,
+        public.n_rows,
         frame=seen if is_frame(seen) else None,
         labels=labels.labels,
     )
@@ -171,7 +171,7 @@ class BayesTemplate(SumsTemplate):
 
 
 def shrunk_means(
-    sums: Floats, deviations: Floats, n_records: int, typical: Floats
+    sums: Floats, deviations: Floats, n_records: float, typical: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return counts of classes, means of what features add, and their errors.
 

@@ -17,12 +17,13 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced, without_values
-from skparisk.core.sealed import Records, copy_records, take_rows
+from skparisk.core.sealed import Records, copy_records, rows_of, take_rows
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import Reader
 from skparisk.queries._estimator import takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema, frame_like, n_rows
 
 # Of the largest number: more than what rounding in another order changes.
@@ -50,16 +51,43 @@ class PublicRecords:
     # What they were drawn for, and its fits to each of the databases.
     drawn_for: Any = None
     drawn_fits: Sequence[Any] = ()
+    # The most rows of a person that are used, if so few are.
+    max_rows: int | None = None
 
     @property
     def points(self) -> Records:
-        """Records to compare answers on."""
-        return take_rows(self.first[0], slice(MOST_POINTS))
+        """Records to compare answers on: rows of a person stand together."""
+        return spread_rows(self.first[0])
+
+    @property
+    def pool(self) -> RecordPool:
+        """The records for public steps, of which some may be of one person."""
+        known = self.reference.whole if self.reference is not None else None
+        ends = None if known is None or not self.is_resampled else known.ends
+        return RecordPool(*self.whole, ends)
 
     @property
     def first(self) -> Database:
         """A database of the usual size, where there is one."""
         return self.databases[0] if self.databases else self.whole
+
+    @property
+    def n_rows(self) -> float:
+        """About how many private rows there are: people have as many as public ones."""
+        table = self.reference_table
+        sizes = None if table is None else table.pool.sizes
+        if sizes is None:
+            return self.n_records
+        most = sizes.max() if self.max_rows is None else self.max_rows
+        return self.n_records * float(np.minimum(sizes, most).mean())
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows sums of private ones are to be exact for."""
+        if self.max_rows is not None:
+            return self.n_records * self.max_rows
+        known = self.reference
+        return self.n_records if known is None else known.most_rows(self.n_records)
 
     @property
     def is_resampled(self) -> bool:
@@ -117,6 +145,7 @@ class PublicRecords:
         n_records: int,
     ) -> Self:
         """Make up records that have the columns of the data, and their classes."""
+        X, y = rows_of(X), rows_of(y)  # of which nothing but shapes is looked at
         schema = Schema.of(X)
         if schema.container not in ("array", "frame") or {*schema.kinds} != {"number"}:
             raise IncompatibleError(
@@ -188,6 +217,13 @@ class PublicRecords:
                     f"in {name}: what is released must be a function of the database. "
                     "Set every random_state in it."
                 )
+
+
+def spread_rows(records: Records) -> Records:
+    """Return some rows from all over records."""
+    size = n_rows(records)
+    most = min(size, MOST_POINTS)
+    return take_rows(records, np.linspace(0, size - 1, most).astype(np.intp))
 
 
 def _fit(estimator: Any, database: Database, where: str) -> Any:

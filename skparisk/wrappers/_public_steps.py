@@ -26,9 +26,10 @@ from skparisk.queries._base import same_but_for
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
 from skparisk.reference import TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._finding import answer_alike
-from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
+from skparisk.wrappers._public_records import PublicRecords, spread_rows
 
 _NAMES = ("feature_names_in_", "n_features_in_")
 _PERMUTATIONS, _MOST_PERMUTED = 4, 2**11
@@ -111,13 +112,14 @@ def freeze_steps(
         return steps
 
     steps, apart, known = chosen(found), None, False
-    if steps and paired and public.is_resampled and any(map(_knows_its_rows, found)):
+    pool, resampled = public.pool, paired and public.is_resampled
+    if steps and resampled and any(_knows_its_rows(each, pool) for each in found):
         assert public.reference_table is not None
-        classes = public.whole[1] if is_classifier(estimator) else None
-        rows, others = public.reference_table._split_off(classes)
-        X, y = (take_rows(part, rows) for part in public.whole)
+        classes = pool.y if is_classifier(estimator) else None
+        half, others = public.reference_table._split_off(classes)
         try:
-            steps, apart = chosen(list(_fit_fronts(estimator, (X, y)))), others
+            steps = chosen(list(_fit_fronts(estimator, pool.take(half))))
+            apart = others
         except Exception:  # half is too little: what they know is said
             known = True
     prepared = _with_frozen(estimator, steps)
@@ -261,7 +263,7 @@ def _are_alike(one: Any, other: Any) -> bool:
     return all(same_but_for(_SAME, *column) for column in columns)
 
 
-def _knows_its_rows(found: _Fitted) -> bool:
+def _knows_its_rows(found: _Fitted, whole: RecordPool) -> bool:
     """Tell if steps would transform rows otherwise, had they not been fitted to these.
 
     If other targets would change them; or if what a fit to half of the rows makes of
@@ -271,30 +273,32 @@ def _knows_its_rows(found: _Fitted) -> bool:
     if found.front is None or not any(map(_learned, found.steps.values())):
         return False
     try:
-        return _differs_on_others(*found.front)
+        front, database = found.front
+        return _differs_on_others(front, whole.like(*database))
     except Exception:
         return True
 
 
-def _differs_on_others(front: Pipeline, database: Database) -> bool:
-    X, y = database
-
+def _differs_on_others(front: Pipeline, pool: RecordPool) -> bool:
     def fitted(X: Any, y: Any) -> Pipeline:
         with silenced():
             return clone(front).fit(copy_records(X), y)
 
     rng = np.random.default_rng(0)
-    rows = rng.permutation(n_rows(X))[:_MOST_PERMUTED]
-    points = take_rows(X, slice(MOST_POINTS))
-    X, y = take_rows(X, rows), take_rows(y, rows)
+    points = spread_rows(pool.X)
+    pool = pool.part(rng.permutation(pool.n_records)[:_MOST_PERMUTED])
+    X: Any = pool.X
+    y: Any = pool.y
     one = fitted(X, y)
     for _ in range(0 if y is None else _PERMUTATIONS):  # some choose alike by chance
         other = fitted(X, rng.permutation(y))
         if not answer_alike(one, other, points, ("transform",)):
             return True
-    half = n_rows(X) // 2
-    seen, others = take_rows(X, slice(half)), take_rows(X, slice(half, None))
-    one = fitted(seen, take_rows(y, slice(half)))
+    # By people, whose rows may be alike.
+    half = pool.n_records // 2
+    seen, targets = pool.take(slice(half))
+    others, _ = pool.take(slice(half, None))
+    one = fitted(seen, targets)
     own = _transformed(one, seen)
     try:
         new = _transformed(one, others)

