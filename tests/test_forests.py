@@ -239,6 +239,28 @@ def test_residuals_are_added_to_public_leaves():
     assert model.private_weight_ == pytest.approx(1 / 3, rel=1e-3)
 
 
+def test_with_split_no_pair_is_of_rows_that_trees_have_seen():
+    table = TableReference(X_PUBLIC, Y_PUBLIC, sampling="split")
+    model = private(RandomForestRegressor(3), sensitivity=SensitivitySampler(n_pairs=9))
+    model.fit(X, Y, X_reference=table)
+    assert not model.sampler_.query_.is_correction
+    assert "residuals in leaves" in str(model.sampler_.query_)
+    assert model.private_weight_ > 0.0
+
+
+def test_residuals_are_of_trees_that_have_seen_nothing_of_a_person():
+    """Whose rows are alike."""
+    rng = np.random.default_rng(0)
+    people, y = np.repeat(rng.normal(size=(30, 2)), 4, axis=0), rng.normal(size=30)
+    y, groups = np.repeat(y, 4), np.repeat(np.arange(30), 4)
+    few = SensitivitySampler(n_pairs=9)
+    model = private(RandomForestRegressor(5, random_state=0), sensitivity=few)
+    others = rng.normal(size=(50, 2)), rng.normal(size=50)
+    public = {"X_reference": people, "y_reference": y, "groups_reference": groups}
+    model.fit(*others, groups=np.arange(100, 150), **public)
+    assert model.sampler_.query_.addend.unit > 0.7
+
+
 def test_many_private_records_are_better_than_few_public_ones():
     numbers, y = make_friedman1(4000, random_state=0)
     forest = RandomForestRegressor(20, random_state=0)

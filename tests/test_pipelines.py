@@ -793,6 +793,8 @@ def beside_lines(last, n_targets=1, **parameters):
 def test_regressors_that_predict_by_coefficients_correct_a_public_fit(last, error):
     model = beside_lines(last)
     assert model.combine_ == "reference"
+    assert "of residuals under a public fit" in str(model.sampler_.query_.linear)
+    assert model.sampler_.query_.resized(2.0) is not None
     public = clone(last).fit(*lines(40, 1)).score(*lines(2000, 2))
     assert model.score(*lines(2000, 2)) > public - 0.02
     exact = beside_lines(last, epsilon=1e9)
