@@ -27,14 +27,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
     BayesianRidge,
     HuberRegressor,
-    Lars,
     Lasso,
     LinearRegression,
     LogisticRegression,
     Ridge,
-    RidgeCV,
-    SGDRegressor,
-    TweedieRegressor,
 )
 from sklearn.multioutput import RegressorChain
 from sklearn.naive_bayes import GaussianNB
@@ -42,7 +38,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, LinearSVC, LinearSVR
+from sklearn.svm import SVC, LinearSVC
 
 from skparisk import (
     PrivacyLeakWarning,
@@ -780,17 +776,14 @@ def beside_lines(last, n_targets=1, **parameters):
 
 
 @pytest.mark.parametrize(
-    ("last", "error"),
+    "last",
     [
-        (BayesianRidge(), 1e-4),
-        (make_pipeline(StandardScaler(), HuberRegressor()), 1e-4),
-        # These depend on the order of records, which is mixed.
-        (make_pipeline(StandardScaler(), LinearSVR(max_iter=10**5)), 0.1),
-        (SGDRegressor(alpha=0.01, random_state=0, fit_intercept=False), 0.3),
+        make_pipeline(StandardScaler(), HuberRegressor()),
+        HuberRegressor(fit_intercept=False),
     ],
-    ids=["Bayes", "Huber", "support vectors", "descent"],
+    ids=["pipeline", "no intercept"],
 )
-def test_regressors_that_predict_by_coefficients_correct_a_public_fit(last, error):
+def test_huber_regression_corrects_a_public_fit(last):
     model = beside_lines(last)
     assert model.combine_ == "reference"
     assert "of residuals under a public fit" in str(model.sampler_.query_.linear)
@@ -806,29 +799,14 @@ def test_regressors_that_predict_by_coefficients_correct_a_public_fit(last, erro
     left = y - behind @ coef - intercept.sum()
     fitted = clone(query.estimator[-1] if query.front else last).fit(behind, left)
     expected = np.append(fitted.coef_, fitted.intercept_)[: len(start)]
-    np.testing.assert_allclose(exact.released_, expected, atol=error)
+    np.testing.assert_allclose(exact.released_, expected, atol=1e-4)
 
 
-def test_several_targets_are_corrected_together():
-    model = beside_lines(RidgeCV(), n_targets=2)
-    assert model.combine_ == "reference"
-    assert model.score(*lines(500, 2, 2)) > 0.8
-
-
-@pytest.mark.parametrize(
-    "last",
-    [
-        Lasso(0.5),
-        Ridge(positive=True),
-        Lars(),
-        TweedieRegressor(power=0, link="log", max_iter=9),
-    ],
-    ids=["leaves columns out", "positive", "not stable", "exponential"],
-)
+@pytest.mark.parametrize("last", [Ridge(positive=True), BayesianRidge()])
 def test_what_other_regressors_learn_of_residuals_is_no_correction(last):
     numbers, y = lines(300, 0)
-    public = {"X_reference": numbers[:100], "y_reference": np.abs(y[:100])}
+    public = {"X_reference": numbers[:100], "y_reference": y[:100]}
     few = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.2}
     model = private(last, epsilon=1e6, **few)
-    model.fit(numbers[100:], np.abs(y[100:]), **public)
+    model.fit(numbers[100:], y[100:], **public)
     assert not model.sampler_.query_.is_correction

@@ -440,9 +440,9 @@ class PrivateEstimator(
         numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "auto": a `LogisticRegression` or a regressor that predicts by its coefficients,
+        "auto": a `LinearRegression`, `Ridge`, `HuberRegressor` or `LogisticRegression`,
         alone or at the end of a Pipeline, corrects the fit to a table of public
-        records, unless it leaves columns out, as in
+        records, as in
         :class:`~skparisk.PrivateRidge`. Another model is refused, before anything is
         charged, if noise would make it score less than one of the table alone
         (cross-validated), by more than its last half of rows adds. If a draw of noise

@@ -10,31 +10,32 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone, is_regressor
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.base import clone
+from sklearn.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+)
 from sklearn.pipeline import Pipeline
 
 from skparisk.core.release import silenced
 from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
-from skparisk.queries._base import Differences, Floats, same_but_for
+from skparisk.queries._base import Differences, Floats
 from skparisk.queries._estimator import EstimatorQuery, resize_penalties
-from skparisk.queries._linear import CorrectionQuery, LinearQuery, predict_linear
+from skparisk.queries._linear import CorrectionQuery, LinearQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 
 # Columns behind the steps before the model: each database has as many squared.
 _MOST_COLUMNS = 256
-# Fits to residuals that were seen to correct nothing, without any noise.
-_UNSTABLE = ("Lars", "PassiveAggressiveRegressor")
-# By how much predictions may differ from those of coefficients.
-_SAME = 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
 class RegressorQuery(LinearQuery):
-    """Coefficients and intercepts of a regressor that predicts linearly by these."""
+    """Coefficients and intercepts of a linear regressor that is fitted anew."""
 
     estimator: Any
     fit_intercept: bool
@@ -123,11 +124,12 @@ class LinearStepQuery(EstimatorQuery):
         return prepared
 
 
-def find_linear(query: EstimatorQuery, X: Any) -> LinearQuery | None:
+def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     """Return the query that has the answers of a linear model at the end, if it is one.
 
-    A logistic regression whose coefficients and intercepts are released, or a regressor
-    that predicts public records `X` by these.
+    A linear, ridge, Huber or logistic regression whose coefficients and intercepts are
+    released. Not of others: a penalty that is chosen by the data is larger for what is
+    left of public rows, so that pairs of these move less than those of new people.
     """
     last = query.estimator
     while isinstance(last, Pipeline) and (query.front or len(last) == 1):
@@ -142,9 +144,8 @@ def find_linear(query: EstimatorQuery, X: Any) -> LinearQuery | None:
     if type(last) in (LinearRegression, Ridge) and not last.positive:
         alpha = getattr(last, "alpha", 0.0)
         return RidgeQuery(alpha, fit_intercept=last.fit_intercept)
-    unstable = type(last).__name__ in _UNSTABLE
-    if is_regressor(last) and not (unstable or getattr(last, "positive", False)):
-        return _find_regressor(query, last, X)
+    if type(last) is HuberRegressor:
+        return RegressorQuery(last, last.fit_intercept)
     if type(last) is not LogisticRegression or query.classes is None:
         return None
     plain = (
@@ -158,19 +159,6 @@ def find_linear(query: EstimatorQuery, X: Any) -> LinearQuery | None:
     if not plain:
         return None
     return LogisticRegressionQuery(query.classes, last.C, last.fit_intercept)
-
-
-def _find_regressor(query: EstimatorQuery, last: Any, X: Any) -> LinearQuery | None:
-    """Return the query of a regressor, if it predicts linearly."""
-    linear = RegressorQuery(last, bool(getattr(last, "fit_intercept", False)))
-    fitted = query.template.fitted
-    expected = fitted.predict(X)
-    told = query.reader(fitted)
-    numbers = np.concatenate([told[place].ravel() for place in sorted(told)])
-    behind = LinearStepQuery(**_fields_of(query), linear=linear).prepared(X)
-    found = predict_linear(numbers, behind, expected.size // len(expected))
-    alike = same_but_for(_SAME, found.ravel(), expected.ravel())
-    return linear if alike else None
 
 
 def _fields_of(query: EstimatorQuery) -> dict[str, Any]:
@@ -196,7 +184,7 @@ def correct(
     None if the estimator ends with no linear model that is known here, or it has no
     public fit.
     """
-    linear = find_linear(query, table.pool.X)
+    linear = find_linear(query)
     if linear is None:
         return None
     plain = LinearStepQuery(**_fields_of(query), linear=linear)
@@ -205,7 +193,5 @@ def correct(
         return None
     left = start.table.pool.y
     correction = replace(plain, linear=start.query(linear))
-    if linear.is_plain and not correction(table.pool.X, left).all():
-        return None  # it leaves columns out, and so would all of what is left
     start = replace(start, table=table._cross_fitted(left))
     return start, correction, replace(plain, linear=start.usual)
