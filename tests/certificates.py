@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from skparisk.core.claim import Evidence, mint
+from skparisk import FiledCertificate
+from skparisk.core.claim import Claim, Evidence, mint
 from skparisk.core.laws import LAWS, NORMS
 
 CURVE = ((0.5, 0.4), (0.8, 0.2), (1.0, 0.05), (1.5, 0.01))
@@ -32,6 +33,12 @@ def certificate(**changes):
         values.setdefault("norm", NORMS[LAWS[values["law"]]().norm])
     evidence = {name: values.pop(name) for name in OF_THE_EVIDENCE & set(values)}
     return mint(**values, evidence=Evidence(**evidence))
+
+
+def filed(claim):
+    """Return a claim as a filed one."""
+    fields = dataclasses.fields(Claim)
+    return FiledCertificate(**{f.name: getattr(claim, f.name) for f in fields})
 
 
 def minted(epsilon, delta=0.0, risk=0.0, failure_prob=0.0, **others):

@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 from scipy import sparse
 
+from skparisk.reference import TableReference
+
 N_ROWS = 400
 
 
@@ -71,3 +73,18 @@ GUISES = {
         pl.col("city").cast(pl.Categorical), pl.col("born").dt.cast_time_unit("ms")
     ),
 }
+
+
+def as_records(X):
+    """Return records as a reference keeps them."""
+    return TableReference(X).pool.X
+
+
+def schema_of(X):
+    """Return the columns of a table, and their kinds."""
+    return TableReference(X).schema
+
+
+def sketch_of(X, y=None):
+    """Return what a table is known by."""
+    return TableReference(X, y).sketch

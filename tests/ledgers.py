@@ -5,8 +5,8 @@ import dataclasses
 import sqlite3
 
 import pytest
+from certificates import filed
 
-from skparisk._filed import filed
 from skparisk.ledger import PrivacyLedger
 
 COMPOSITIONS = {

@@ -1,5 +1,6 @@
 """Shells and data that the tests of private linear classifiers share."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -32,6 +33,13 @@ SQUARED = PrivateLinearSVC(1.0, sensitivity=FEW, random_state=0)
 HINGE = PrivateLinearSVC(1.0, loss="hinge", sensitivity=FEW, random_state=0)
 SHELLS = {"logistic": LOGISTIC, "squared hinge": SQUARED, "hinge": HINGE}
 each_shell = pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
+
+
+def in_turn(cases):
+    """Return each case beside a shell, all of which have their turn."""
+    return [*zip(itertools.cycle(SHELLS.values()), cases, strict=False)]
+
+
 classes_2_3 = pytest.mark.parametrize("n_classes", [2, 3])
 with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [True, False])
 BOUND = {"sensitivity": "bound", "x_norm": 2.0}

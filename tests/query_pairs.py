@@ -5,7 +5,6 @@ import numpy as np
 from skparisk.neighbors import NeighborPairs, bind_pairs, draw_pairs
 from skparisk.queries import FunctionQuery
 from skparisk.reference import DrawnRecords
-from skparisk.reference._rows import count_rows
 
 RELATIONS = ("replace-one", "add-remove")
 N_PAIRS = 2
@@ -20,13 +19,7 @@ def pairs_from(reference, *, n_records, relation, size=N_PAIRS, seed=0):
         relation=relation,
         seed=source_seed,
     )
-    return draw_pairs(
-        source,
-        n_records=n_records,
-        start=0,
-        size=size,
-        seed=pairs_seed,
-    )
+    return draw_pairs(source, n_records=n_records, start=0, size=size, seed=pairs_seed)
 
 
 def known_pairs(pool, records, changed, replacement):
@@ -49,7 +42,8 @@ def both_of(pairs, pair):
 
 def counts_of(pairs):
     """Return how often each record of the pool is in the first databases."""
-    return count_rows(pairs.members, pairs.pool.n_records)
+    n_rows = pairs.pool.n_records
+    return np.array([np.bincount(line, minlength=n_rows) for line in pairs.members])
 
 
 def plain_differences(query, pairs):

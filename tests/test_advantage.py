@@ -8,14 +8,13 @@ import re
 import numpy as np
 import pytest
 from certificate_cases import every_case, known
-from certificates import certificate, minted
+from certificates import certificate, filed, minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
 from skparisk import FiledCertificate
-from skparisk._filed import filed
 from skparisk._text import guesses_text, people_text
 from skparisk.core.claim import Advantage, Assumption, DominatingLoss, Leak, remade
 from skparisk.core.exact import sample_discrete_laplace
@@ -42,30 +41,29 @@ class Bounded(Law):
 # Laws
 
 
-@pytest.mark.sampled(4)
-@every_law
-@pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 20.0])
-def test_advantage_is_the_total_variation(law, density, shift):
+def test_advantage_is_the_total_variation():
     """Of one output it is half the integral of the difference of the densities."""
+    for law, density in LAWS.values():
+        for shift in [1e-6, 0.1, 1.0, 3.0, 20.0]:
 
-    def apart(z):
-        return abs(density.pdf(z) - density.pdf(z - shift)) / 2
+            def apart(z):
+                return abs(density.pdf(z) - density.pdf(z - shift)) / 2
 
-    points = [0, shift / 2, shift]
-    exact = quad(apart, -40, 60, points=points, limit=500, epsabs=1e-13)[0]
-    (bound,) = law.advantage([shift], **FINE)
-    assert exact * (1 - 1e-9) <= bound <= exact * (1 + 1e-9) + 1e-12
+            points = [0, shift / 2, shift]
+            exact = quad(apart, -40, 60, points=points, limit=500, epsabs=1e-13)[0]
+            (bound,) = law.advantage([shift], **FINE)
+            assert exact * (1 - 1e-9) <= bound <= exact * (1 + 1e-9) + 1e-12
 
 
-@every_law
-@pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 20.0])
-def test_true_positive_rate_is_that_of_the_best_test(law, density, shift):
+def test_true_positive_rate_is_that_of_the_best_test():
     """Likelihood ratios are monotone: the best tests are one-sided."""
-    rates = np.array(RATES)
-    exact = density.sf(density.isf(rates) - shift)
-    bound = law.true_positive_rate(np.full(len(rates), shift), rates, **FINE)
-    assert (bound >= np.minimum(exact, 1 - 1e-15)).all()
-    assert bound == pytest.approx(exact, rel=1e-9)
+    for law, density in LAWS.values():
+        for shift in [1e-6, 0.1, 1.0, 3.0, 20.0]:
+            rates = np.array(RATES)
+            exact = density.sf(density.isf(rates) - shift)
+            bound = law.true_positive_rate(np.full(len(rates), shift), rates, **FINE)
+            assert (bound >= np.minimum(exact, 1 - 1e-15)).all()
+            assert bound == pytest.approx(exact, rel=1e-9)
 
 
 @every_law
@@ -138,47 +136,52 @@ def apart(probabilities, distance):
     return np.append(probabilities, none), np.append(none, probabilities)
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("scale", [1, 2, 7, 40])
-@pytest.mark.parametrize("distance", [1, 2, 3, 8, 25])
-@every_law
-def test_the_grid_is_paid_for(law, density, scale, distance):
+def test_the_grid_is_paid_for():
     """All that discrete noise shows is within the bound; the continuous one is not.
 
     Answers are a step closer than their rounded ones are, which is the worst case.
     """
-    p, q = apart(on_the_grid(law, scale, 60 * scale), distance)
-    exact = np.abs(p - q).sum() / 2
-    grid = {"n_outputs": 1, "steps": scale}
-    shift = [(distance - 1) / scale]
-    (bound,) = law.advantage(shift, **grid)
-    assert exact <= bound + 1e-12
-    if law.name == "laplace" and distance % 2:  # tight: sech is all but paid exactly
-        closed = 1 - math.exp(-distance / 2 / scale) / math.cosh(1 / 2 / scale)
-        assert exact == pytest.approx(closed, abs=1e-12)
-        assert exact > law.advantage([distance / scale], **FINE)[0]
-        assert bound - exact < 9 / scale + 0.04 / scale**3
-    # The best tests, by the likelihood ratio, and randomized between its values.
-    order = np.argsort(-np.divide(q, p, out=np.full_like(p, np.inf), where=p > 0))
-    false, true = np.cumsum(p[order]), np.cumsum(q[order])
-    for rate in (0.01, 0.1, 0.5, 0.9):
-        detected = np.interp(rate, np.append(0, false), np.append(0, true))
-        (most,) = law.true_positive_rate(shift, rate, **grid)
-        assert detected <= most + 1e-12
+    for scale in [1, 2, 7, 40]:
+        for distance in [1, 2, 3, 8, 25]:
+            for law, _ in LAWS.values():
+                p, q = apart(on_the_grid(law, scale, 60 * scale), distance)
+                exact = np.abs(p - q).sum() / 2
+                grid = {"n_outputs": 1, "steps": scale}
+                shift = [(distance - 1) / scale]
+                (bound,) = law.advantage(shift, **grid)
+                assert exact <= bound + 1e-12
+                if (
+                    law.name == "laplace" and distance % 2
+                ):  # tight: sech is all but paid exactly
+                    closed = 1 - math.exp(-distance / 2 / scale) / math.cosh(
+                        1 / 2 / scale
+                    )
+                    assert exact == pytest.approx(closed, abs=1e-12)
+                    assert exact > law.advantage([distance / scale], **FINE)[0]
+                    assert bound - exact < 9 / scale + 0.04 / scale**3
+                # The best tests, by likelihood ratio, randomized between its values.
+                order = np.argsort(
+                    -np.divide(q, p, out=np.full_like(p, np.inf), where=p > 0)
+                )
+                false, true = np.cumsum(p[order]), np.cumsum(q[order])
+                for rate in (0.01, 0.1, 0.5, 0.9):
+                    detected = np.interp(rate, np.append(0, false), np.append(0, true))
+                    (most,) = law.true_positive_rate(shift, rate, **grid)
+                    assert detected <= most + 1e-12
 
 
-@pytest.mark.parametrize("scale", [2, 5])
-@every_law
-def test_the_grid_is_paid_for_with_two_outputs(law, density, scale):
+def test_the_grid_is_paid_for_with_two_outputs():
     """The distance of all outputs together counts; rounding moves each by a step."""
-    noise = on_the_grid(law, scale, 40 * scale)
-    for first, second in [(1, 1), (3, 2), (5, 1)]:
-        (p, q), (r, s) = apart(noise, first), apart(noise, second)
-        exact = np.abs(np.outer(p, r) - np.outer(q, s)).sum() / 2
-        closest = np.array([first - 1, second - 1]) / scale
-        shift = np.linalg.norm(closest, law.norm)
-        (bound,) = law.advantage([shift], n_outputs=2, steps=scale)
-        assert exact <= bound + 1e-12
+    for scale in [2, 5]:
+        for law, _ in LAWS.values():
+            noise = on_the_grid(law, scale, 40 * scale)
+            for first, second in [(1, 1), (3, 2), (5, 1)]:
+                (p, q), (r, s) = apart(noise, first), apart(noise, second)
+                exact = np.abs(np.outer(p, r) - np.outer(q, s)).sum() / 2
+                closest = np.array([first - 1, second - 1]) / scale
+                shift = np.linalg.norm(closest, law.norm)
+                (bound,) = law.advantage([shift], n_outputs=2, steps=scale)
+                assert exact <= bound + 1e-12
 
 
 def test_oracle_of_another_package():
@@ -229,39 +232,38 @@ def test_curve_of_tests_is_within_what_the_numbers_allow():
         true_positive_rates(gain, [0.1, 1.5])
 
 
-@pytest.mark.parametrize("shift", [0.05, 0.5, 2.0])
-@every_law
-def test_curve_of_tests_is_above_the_exact_one(law, density, shift):
+def test_curve_of_tests_is_above_the_exact_one():
     """Concave curves are below the lines through 0 and what is known at 1 %."""
-    (gained,), (detected,) = (
-        law.advantage([shift], **FINE),
-        law.true_positive_rate([shift], 0.01, **FINE),
-    )
-    gain = Advantage(gained, gained, 0.0, detected, detected)
-    rates = np.linspace(0, 1, 501)
-    assert (true_positive_rates(gain, rates).mean >= law.trade_off(rates, shift)).all()
+    for shift in [0.05, 0.5, 2.0]:
+        for law, _ in LAWS.values():
+            (gained,), (detected,) = (
+                law.advantage([shift], **FINE),
+                law.true_positive_rate([shift], 0.01, **FINE),
+            )
+            gain = Advantage(gained, gained, 0.0, detected, detected)
+            rates = np.linspace(0, 1, 501)
+            assert (
+                true_positive_rates(gain, rates).mean >= law.trade_off(rates, shift)
+            ).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_numbers_that_do_not_fit_are_refused():
+    for changes, message in [
         ({"mean": 1.2}, r"mean must be a number in \[0, 1\], got 1.2"),
         ({"risk": -0.1}, r"risk must be a number in \[0, 1\]"),
         ({"quantile": math.nan}, r"quantile must be a number in"),
         ({"mean_detected": 0.4}, r"mean_detected must be in \[0.01, 0.31\]"),
         ({"quantile_detected": 0.005}, r"quantile_detected must be in \[0.01, 0.51\]"),
-    ],
-)
-def test_numbers_that_do_not_fit_are_refused(changes, message):
-    values = {
-        "mean": 0.3,
-        "quantile": 0.5,
-        "risk": 0.05,
-        "mean_detected": 0.2,
-        "quantile_detected": 0.4,
-    }
-    with pytest.raises(ValueError, match=message):
-        Advantage(**(values | changes))
+    ]:
+        values = {
+            "mean": 0.3,
+            "quantile": 0.5,
+            "risk": 0.05,
+            "mean_detected": 0.2,
+            "quantile_detected": 0.4,
+        }
+        with pytest.raises(ValueError, match=message):
+            Advantage(**(values | changes))
 
 
 # Claims
@@ -276,20 +278,22 @@ def private(epsilon, delta=0.0):
     return (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0, 800.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.2])
-def test_gain_of_a_level_is_the_largest_there_is(epsilon, delta):
+def test_gain_of_a_level_is_the_largest_there_is():
     """Attained by randomized response that tells all with probability delta."""
-    gain = minted(epsilon, delta).advantage
-    told = 1 / (1 + math.exp(-epsilon))
-    p = np.array([delta, (1 - delta) * told, (1 - delta) * (1 - told), 0])
-    apart_ = np.abs(p - p[::-1]).sum() / 2
-    assert gain.mean == gain.quantile == pytest.approx(apart_, rel=1e-9)
-    assert gain.mean >= apart_ * (1 - 1e-15)
-    assert gain.risk == 0
-    # The test that finds most: on the outcomes in order, randomized at the rate.
-    detected = np.interp(0.01, [0, 0, *np.cumsum(p[::-1][1:])], [0, *np.cumsum(p)])
-    assert gain.mean_detected == pytest.approx(max(detected, 0.01), rel=1e-6)
+    for epsilon in [0.0, 0.1, 1.0, 5.0, 800.0]:
+        for delta in [0.0, 1e-5, 0.2]:
+            gain = minted(epsilon, delta).advantage
+            told = 1 / (1 + math.exp(-epsilon))
+            p = np.array([delta, (1 - delta) * told, (1 - delta) * (1 - told), 0])
+            apart_ = np.abs(p - p[::-1]).sum() / 2
+            assert gain.mean == gain.quantile == pytest.approx(apart_, rel=1e-9)
+            assert gain.mean >= apart_ * (1 - 1e-15)
+            assert gain.risk == 0
+            # The best test: on the outcomes in order, randomized at the rate.
+            detected = np.interp(
+                0.01, [0, 0, *np.cumsum(p[::-1][1:])], [0, *np.cumsum(p)]
+            )
+            assert gain.mean_detected == pytest.approx(max(detected, 0.01), rel=1e-6)
 
 
 def test_gain_by_what_the_risk_is_over():

@@ -50,23 +50,21 @@ from skparisk.queries import (
 from skparisk.reference import CallableReference, TableReference
 
 
-@pytest.mark.parametrize("randomness", ["implicit", "both"])
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_pairs_that_differ_by_rounding_alone_are_no_reason_for_noise(law, randomness):
+def test_pairs_that_differ_by_rounding_alone_are_no_reason_for_noise():
     """A mean that hardly ever moves is refused, also where many pairs are batched."""
-    rare = (np.random.default_rng(0).random((1000, 1)) < 0.01).astype(float)
-    sampler = SensitivitySampler(
-        MeanQuery(),
-        law=law,
-        randomness=randomness,
-        delta=1e-5,
-        random_state=0,
-    )
-    with pytest.raises(CalibrationError, match=r"at gamma=0\.05 is 0") as caught:
-        sampler.fit(rare)
-    assert 0 < caught.value.best < 0.05
-    sampler.set_params(gamma=caught.value.best / 4).fit(rare)
-    assert sampler.noise_scale_ > 1e-4
+    for randomness in ["implicit", "both"]:
+        for law in ["laplace", "gaussian"]:
+            rare = (np.random.default_rng(0).random((1000, 1)) < 0.01).astype(float)
+            sampler = SensitivitySampler(
+                MeanQuery(), law=law, randomness=randomness, delta=1e-5, random_state=0
+            )
+            with pytest.raises(
+                CalibrationError, match=r"at gamma=0\.05 is 0"
+            ) as caught:
+                sampler.fit(rare)
+            assert 0 < caught.value.best < 0.05
+            sampler.set_params(gamma=caught.value.best / 4).fit(rare)
+            assert sampler.noise_scale_ > 1e-4
 
 
 def test_columns_of_very_different_size_keep_the_claim():
@@ -463,10 +461,7 @@ ASKED = {
     "density": (lambda X, y: PrivateKernelDensity().fit(X), KINDS_OF_X),
     "mean": (lambda X, y: released_by(MeanQuery())(X), KINDS_OF_X),
     "regression": (lambda X, y: released_by(RidgeQuery())(X, y), KINDS),
-    "record": (
-        lambda X, y: clone(FEW).fit(labeled(80, 1)[0]).transform(X),
-        KINDS_OF_X,
-    ),
+    "record": (lambda X, y: clone(FEW).fit(labeled(80, 1)[0]).transform(X), KINDS_OF_X),
 }
 
 
@@ -479,27 +474,26 @@ def said(error):
     return " ".join(shown)
 
 
-@pytest.mark.parametrize(
-    ("who", "kind"),
-    [(who, kind) for who, (_, kinds) in ASKED.items() for kind in kinds],
-)
-def test_no_error_shows_a_value_of_private_data(who, kind):
-    X, y = with_secret(kind)
-    with pytest.raises((TypeError, ValueError)) as caught:
-        ASKED[who][0](X, y)
-    shown = said(caught.value)
-    assert "91234" not in shown
-    assert "owes" not in shown
+def test_no_error_shows_a_value_of_private_data():
+    for who, kind in [
+        (who, kind) for who, (_, kinds) in ASKED.items() for kind in kinds
+    ]:
+        X, y = with_secret(kind)
+        with pytest.raises((TypeError, ValueError)) as caught:
+            ASKED[who][0](X, y)
+        shown = said(caught.value)
+        assert "91234" not in shown
+        assert "owes" not in shown
 
 
-@pytest.mark.parametrize("kind", ["complex X", "column", "cube", "ragged", "infinite"])
-def test_no_error_shows_a_value_of_records_that_are_randomized(kind):
-    transformer = RandomizedResponseTransformer(categories=[[0.0, 1.0]] * 2)
-    transformer.fit(np.zeros((1, 2)))
-    X, _ = with_secret(kind)
-    with pytest.raises((TypeError, ValueError)) as caught:
-        transformer.transform(X)
-    assert "91234" not in said(caught.value)
+def test_no_error_shows_a_value_of_records_that_are_randomized():
+    for kind in ["complex X", "column", "cube", "ragged", "infinite"]:
+        transformer = RandomizedResponseTransformer(categories=[[0.0, 1.0]] * 2)
+        transformer.fit(np.zeros((1, 2)))
+        X, _ = with_secret(kind)
+        with pytest.raises((TypeError, ValueError)) as caught:
+            transformer.transform(X)
+        assert "91234" not in said(caught.value)
 
 
 def test_scikit_learn_does_show_values():
@@ -556,10 +550,7 @@ def test_a_query_that_exits_says_nothing_and_is_charged():
     sampler = SensitivitySampler(np.mean, n_pairs=40, random_state=0)
     sampler.fit(np.linspace(0, 1, 60)[:, None])
     sampler.query_ = FunctionQuery(leaves)
-    with (
-        PrivacyLedger(2.0) as ledger,
-        pytest.raises(ValueError, match="has no answer"),
-    ):
+    with PrivacyLedger(2.0) as ledger, pytest.raises(ValueError, match="has no answer"):
         sampler.release(np.full((60, 1), 77.0))
     assert ledger.spent.n_releases == 1
 
@@ -624,17 +615,19 @@ class Random(RegressorMixin, BaseEstimator):
 NUMBERS = itertools.count(1)
 
 
-@pytest.mark.parametrize("release", [("coef_",), "predict"])
-@pytest.mark.parametrize("estimator", [Random(), Random(shape=True)])
-@pytest.mark.parametrize("sensitivity", [FEW, 1.0])
-def test_fits_that_are_random_anyway_are_refused(estimator, release, sensitivity):
-    X, y = make_data()
-    model = wrapped(estimator, release=release, sensitivity=sensitivity)
-    if release == "predict":
-        model.set_params(X_public=X[:3])
-    with pytest.raises(ValueError, match="Two fits of Random to the same records dif"):
-        model.fit(X, y, X_reference=X + 0.5, y_reference=y)
-    assert not hasattr(model, "certificate_")
+def test_fits_that_are_random_anyway_are_refused():
+    for release in [("coef_",), "predict"]:
+        for estimator in [Random(), Random(shape=True)]:
+            for sensitivity in [FEW, 1.0]:
+                X, y = make_data()
+                model = wrapped(estimator, release=release, sensitivity=sensitivity)
+                if release == "predict":
+                    model.set_params(X_public=X[:3])
+                with pytest.raises(
+                    ValueError, match="Two fits of Random to the same records dif"
+                ):
+                    model.fit(X, y, X_reference=X + 0.5, y_reference=y)
+                assert not hasattr(model, "certificate_")
 
 
 def test_rounding_is_no_randomness():
@@ -672,13 +665,15 @@ def test_clipped_rows_are_no_longer_than_the_radius(rows, radius):
     np.testing.assert_array_equal(rows, before)
 
 
-@pytest.mark.parametrize("size", [0.0, 1e-170, 1e-163, 1e-150, 1.0, 1e154, 1e300])
-@pytest.mark.parametrize("radius", [1e-290, 1e-170, 1.0, 1e170])
-def test_rows_of_one_size_are_clipped_to_the_radius(size, radius):
-    clipped = clip_rows(np.full((2, 2), size) * [[1.0, -1.0], [1.0, 0.0]], radius)
-    lengths = [math.hypot(*row) for row in clipped]
-    expected = [min(math.sqrt(2) * size, radius), min(size, radius)]
-    np.testing.assert_allclose(lengths, expected, rtol=1e-14)
+def test_rows_of_one_size_are_clipped_to_the_radius():
+    for size in [0.0, 1e-170, 1e-163, 1e-150, 1.0, 1e154, 1e300]:
+        for radius in [1e-290, 1e-170, 1.0, 1e170]:
+            clipped = clip_rows(
+                np.full((2, 2), size) * [[1.0, -1.0], [1.0, 0.0]], radius
+            )
+            lengths = [math.hypot(*row) for row in clipped]
+            expected = [min(math.sqrt(2) * size, radius), min(size, radius)]
+            np.testing.assert_allclose(lengths, expected, rtol=1e-14)
 
 
 def test_a_radius_that_rounding_would_exceed_is_refused():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from laws import SEEDS, assert_binomial_at_most, exceeds
 from scipy import special, stats
 
+from skparisk import SensitivitySampler
 from skparisk.core.calibrate import (
     CALIBRATIONS,
     DKW,
@@ -31,7 +32,6 @@ from skparisk.papers import (
     dkw_least_risk,
     sample_confidence,
 )
-from skparisk.sensitivity._terms import as_rule
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
 RISKS = [*(rule.certify_risk for rule in PROVEN), dandekar_empirical_risk]
@@ -69,32 +69,29 @@ def rho_grid(gamma, size=20_001):
 # The numbers of the papers, and of the table of the method
 
 
-@pytest.mark.parametrize(
-    ("gamma", "dkw", "exchangeable", "pac_5", "pac_1"),
-    [
+def test_fewest_pairs_of_each_rule():
+    """The fewest pairs are the table's: they suffice, and one less does not."""
+    for gamma, dkw, exchangeable, pac_5, pac_1 in [
         (0.2, 61, 4, 14, 21),
         (0.1, 285, 9, 29, 44),
         (0.05, 1305, 19, 59, 90),
         (0.01, 41_971, 99, 299, 459),
         (0.001, 5_486_187, 999, 2995, 4603),
-    ],
-)
-def test_fewest_pairs_of_each_rule(gamma, dkw, exchangeable, pac_5, pac_1):
-    """The fewest pairs are the table's: they suffice, and one less does not."""
-    fewest = {
-        Exchangeable(): exchangeable,
-        PAC(0.05): pac_5,
-        PAC(0.01): pac_1,
-        DKW(): dkw,
-    }
-    assert required_pairs(gamma) == exchangeable
-    assert required_pairs(gamma, failure_prob=0.05) == pac_5
-    assert required_pairs(gamma, failure_prob=0.01) == pac_1
-    assert dkw_fewest_pairs(gamma).n_pairs == dkw
-    for rule, n_pairs in fewest.items():
-        assert rule.order_index(n_pairs, gamma) == n_pairs
-        with pytest.raises(CalibrationError, match=f"n_pairs >= {n_pairs}"):
-            rule.order_index(n_pairs - 1, gamma)
+    ]:
+        fewest = {
+            Exchangeable(): exchangeable,
+            PAC(0.05): pac_5,
+            PAC(0.01): pac_1,
+            DKW(): dkw,
+        }
+        assert required_pairs(gamma) == exchangeable
+        assert required_pairs(gamma, failure_prob=0.05) == pac_5
+        assert required_pairs(gamma, failure_prob=0.01) == pac_1
+        assert dkw_fewest_pairs(gamma).n_pairs == dkw
+        for rule, n_pairs in fewest.items():
+            assert rule.order_index(n_pairs, gamma) == n_pairs
+            with pytest.raises(CalibrationError, match=f"n_pairs >= {n_pairs}"):
+                rule.order_index(n_pairs - 1, gamma)
 
 
 @pytest.mark.parametrize(
@@ -198,27 +195,27 @@ def test_dkw_index_is_the_least_over_rho(n_pairs, gamma):
     assert index < least + 1 + 1e-9
 
 
-@pytest.mark.parametrize("gamma", [0.999, 0.9, 0.5, 0.3, *GAMMAS])
-def test_dkw_fewest_pairs_is_the_least_over_rho(gamma):
+def test_dkw_fewest_pairs_is_the_least_over_rho():
     """No rho of a fine grid needs fewer pairs, and Theorem 15 holds."""
-    point = dkw_fewest_pairs(gamma)
-    rho = rho_grid(gamma, 200_001)
-    least = np.min(np.log(1 / rho) / (2 * (gamma - rho) ** 2))
-    assert point.n_pairs - 1 < least
-    assert 0 < point.rho < min(gamma, 0.5)
-    assert point.n_pairs >= math.log(1 / point.rho) / (2 * (gamma - point.rho) ** 2)
-    share = 1 - gamma + theorem_15_slack(point.n_pairs, point.rho)
-    assert point.n_pairs * share <= point.order_index * (1 + 1e-12)
-    assert point.order_index <= point.n_pairs
+    for gamma in [0.999, 0.9, 0.5, 0.3, *GAMMAS]:
+        point = dkw_fewest_pairs(gamma)
+        rho = rho_grid(gamma, 200_001)
+        least = np.min(np.log(1 / rho) / (2 * (gamma - rho) ** 2))
+        assert point.n_pairs - 1 < least
+        assert 0 < point.rho < min(gamma, 0.5)
+        assert point.n_pairs >= math.log(1 / point.rho) / (2 * (gamma - point.rho) ** 2)
+        share = 1 - gamma + theorem_15_slack(point.n_pairs, point.rho)
+        assert point.n_pairs * share <= point.order_index * (1 + 1e-12)
+        assert point.order_index <= point.n_pairs
 
 
-@pytest.mark.parametrize("n_pairs", [2, 3, 10, 61, 1000, 10**6])
-def test_dkw_least_risk_is_the_least_over_rho(n_pairs):
+def test_dkw_least_risk_is_the_least_over_rho():
     """No rho of a fine grid certifies less, and the risk certifies itself."""
-    point = dkw_least_risk(n_pairs)
-    least = np.min(theorem_15_slack(n_pairs, rho_grid(1.0)))
-    assert least * (1 - 1e-6) < point.gamma <= least * (1 + 1e-13)
-    assert dkw_least_noise(n_pairs, point.gamma).order_index == n_pairs
+    for n_pairs in [2, 3, 10, 61, 1000, 10**6]:
+        point = dkw_least_risk(n_pairs)
+        least = np.min(theorem_15_slack(n_pairs, rho_grid(1.0)))
+        assert least * (1 - 1e-6) < point.gamma <= least * (1 + 1e-13)
+        assert dkw_least_noise(n_pairs, point.gamma).order_index == n_pairs
 
 
 def test_dkw_with_one_pair_certifies_nothing():
@@ -334,23 +331,23 @@ def test_tiny_risks_end(gamma):
         Exchangeable().order_index(1000, gamma)
 
 
-@pytest.mark.parametrize("rule", PROVEN, ids=repr)
-def test_refusal_says_what_would_do(rule):
+def test_refusal_says_what_would_do():
     """The error has the target, an attainable best, and survives a pickle."""
-    with pytest.raises(
-        CalibrationError, match=r"but gamma=0\.001 was requested"
-    ) as caught:
-        rule.order_index(40, 0.001)
-    error = caught.value
-    assert str(error).startswith("n_pairs=40 pairs certify no risk below 0.")
-    assert isinstance(error, ValueError)
-    assert error.target == 0.001
-    assert rule.order_index(40, error.best) == 40
-    with pytest.raises(CalibrationError):
-        rule.order_index(40, math.nextafter(error.best, 0))
-    copy = pickle.loads(pickle.dumps(error))
-    assert type(copy) is CalibrationError
-    assert (str(copy), copy.target, copy.best) == (str(error), 0.001, error.best)
+    for rule in PROVEN:
+        with pytest.raises(
+            CalibrationError, match=r"but gamma=0\.001 was requested"
+        ) as caught:
+            rule.order_index(40, 0.001)
+        error = caught.value
+        assert str(error).startswith("n_pairs=40 pairs certify no risk below 0.")
+        assert isinstance(error, ValueError)
+        assert error.target == 0.001
+        assert rule.order_index(40, error.best) == 40
+        with pytest.raises(CalibrationError):
+            rule.order_index(40, math.nextafter(error.best, 0))
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is CalibrationError
+        assert (str(copy), copy.target, copy.best) == (str(error), 0.001, error.best)
 
 
 def test_refusal_text():
@@ -366,47 +363,48 @@ def test_refusal_text():
 # Bad values
 
 
-@pytest.mark.parametrize("value", NOT_PROBABILITIES, ids=repr)
-def test_probabilities_out_of_range_are_refused(value):
+def test_probabilities_out_of_range_are_refused():
     """A gamma or failure_prob outside (0, 1) is refused by name, everywhere."""
-    message = r"^{} must be a number in \(0, 1\), got "
-    for rule in PROVEN:
-        with pytest.raises(ValueError, match=message.format("gamma")):
-            rule.order_index(100, value)
-    for function in (required_pairs, dkw_fewest_pairs):
-        with pytest.raises(ValueError, match=message.format("gamma")):
-            function(value)
-    with pytest.raises(ValueError, match=message.format("failure_prob")):
-        PAC(value)
-    with pytest.raises(ValueError, match=message.format("sample_failure_prob")):
-        dandekar_empirical_risk(100, 90, value)
-    for name in CALIBRATIONS:
+    for value in NOT_PROBABILITIES:
+        message = r"^{} must be a number in \(0, 1\), got "
+        for rule in PROVEN:
+            with pytest.raises(ValueError, match=message.format("gamma")):
+                rule.order_index(100, value)
+        for function in (required_pairs, dkw_fewest_pairs):
+            with pytest.raises(ValueError, match=message.format("gamma")):
+                function(value)
         with pytest.raises(ValueError, match=message.format("failure_prob")):
-            as_rule(name, value)
-    if value is not None:
-        with pytest.raises(ValueError, match=message.format("failure_prob")):
-            required_pairs(0.1, failure_prob=value)
+            PAC(value)
+        with pytest.raises(ValueError, match=message.format("sample_failure_prob")):
+            dandekar_empirical_risk(100, 90, value)
+        for rule in CALIBRATIONS:
+            sampler = SensitivitySampler(calibration=rule, failure_prob=value)
+            with pytest.raises(ValueError, match=message.format("failure_prob")):
+                sampler.fit(np.ones((9, 1)))
+        if value is not None:
+            with pytest.raises(ValueError, match=message.format("failure_prob")):
+                required_pairs(0.1, failure_prob=value)
 
 
-@pytest.mark.parametrize("value", NOT_COUNTS, ids=repr)
-def test_counts_out_of_range_are_refused(value):
+def test_counts_out_of_range_are_refused():
     """An n_pairs or order_index below 1 or not whole is refused by name."""
-    message = "^{} must be a whole number >= 1, got "
-    for rule in PROVEN:
-        with pytest.raises(ValueError, match=message.format("n_pairs")):
-            rule.order_index(value, 0.1)
-    for certify_risk in RISKS:
-        with pytest.raises(ValueError, match=message.format("n_pairs")):
-            certify_risk(value, 1)
-        with pytest.raises(ValueError, match=message.format("order_index")):
-            certify_risk(10, value)
-    for function, other in (
-        (dkw_least_noise, (0.1,)),
-        (dkw_least_risk, ()),
-        (sample_confidence, (0.1,)),
-    ):
-        with pytest.raises(ValueError, match=message.format("n_pairs")):
-            function(value, *other)
+    for value in NOT_COUNTS:
+        message = "^{} must be a whole number >= 1, got "
+        for rule in PROVEN:
+            with pytest.raises(ValueError, match=message.format("n_pairs")):
+                rule.order_index(value, 0.1)
+        for certify_risk in RISKS:
+            with pytest.raises(ValueError, match=message.format("n_pairs")):
+                certify_risk(value, 1)
+            with pytest.raises(ValueError, match=message.format("order_index")):
+                certify_risk(10, value)
+        for function, other in (
+            (dkw_least_noise, (0.1,)),
+            (dkw_least_risk, ()),
+            (sample_confidence, (0.1,)),
+        ):
+            with pytest.raises(ValueError, match=message.format("n_pairs")):
+                function(value, *other)
 
 
 def test_ranks_are_whole_numbers_of_any_size():
@@ -426,13 +424,13 @@ def test_no_risk_is_above_one(failure_prob):
         PAC(failure_prob=0.99e-200)
 
 
-@pytest.mark.parametrize("n_pairs", [2, 3, 10, 61, 1000, 1305, 10**6, 10**9])
-def test_dkw_slack_is_rounded_up_in_exact_arithmetic(n_pairs):
+def test_dkw_slack_is_rounded_up_in_exact_arithmetic():
     """By next to nothing: of all rho, none gives less."""
-    with mpmath.workdps(50):
-        rho = mpmath.exp(mpmath.lambertw(-mpmath.mpf(1) / (4 * n_pairs), -1) / 2)
-        least = rho + mpmath.sqrt(mpmath.log(1 / rho) / (2 * n_pairs))
-        assert least <= dkw_slack(n_pairs) <= least * (1 + mpmath.mpf(2e-14))
+    for n_pairs in [2, 3, 10, 61, 1000, 1305, 10**6, 10**9]:
+        with mpmath.workdps(50):
+            rho = mpmath.exp(mpmath.lambertw(-mpmath.mpf(1) / (4 * n_pairs), -1) / 2)
+            least = rho + mpmath.sqrt(mpmath.log(1 / rho) / (2 * n_pairs))
+            assert least <= dkw_slack(n_pairs) <= least * (1 + mpmath.mpf(2e-14))
 
 
 @pytest.mark.parametrize("failure_prob", [0.05, 1e-9])
@@ -445,24 +443,12 @@ def test_required_pairs_are_enough_for_the_risk_that_they_certify(failure_prob):
             assert required_pairs(gamma, failure_prob=failure_prob) == n_pairs
 
 
-@pytest.mark.parametrize("certify_risk", RISKS)
-def test_order_index_above_the_pairs_is_refused(certify_risk):
+def test_order_index_above_the_pairs_is_refused():
     """There is no risk below that of the largest sampled pair."""
-    message = r"^order_index must be at most n_pairs=10, got 11\.$"
-    with pytest.raises(ValueError, match=message):
-        certify_risk(10, 11)
-
-
-def test_names_are_rules():
-    """Each name is its rule; failure_prob goes where it is used."""
-    rules = [as_rule(name, 0.02) for name in CALIBRATIONS]
-    assert rules == [Exchangeable(), PAC(0.02), DKW()]
-    assert [rule.failure_prob for rule in rules] == [0.0, 0.02, 0.0]
-    assert as_rule(rules[1], 0.9) is rules[1]
-    with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
-        as_rule("hoeffding", 0.05)
-    with pytest.raises(TypeError):
-        Exchangeable(failure_prob=0.1)
+    for certify_risk in RISKS:
+        message = r"^order_index must be at most n_pairs=10, got 11\.$"
+        with pytest.raises(ValueError, match=message):
+            certify_risk(10, 11)
 
 
 def test_rules_survive_a_pickle():
@@ -643,12 +629,12 @@ def test_theorem_6_recalibration_refusal_text():
         bessel_joint_noise_epsilon(10, 0.5, 0.9)
 
 
-@pytest.mark.parametrize("value", [0, -0.1, 1.5, math.nan, True, "0.5"])
-def test_confidences_out_of_range_are_refused(value):
+def test_confidences_out_of_range_are_refused():
     """A confidence in (0, 1] is refused by name otherwise."""
-    message = r"^{} must be a number in \(0, 1\], got "
-    with pytest.raises(ValueError, match=message.format("sample_confidence")):
-        bessel_joint_noise_epsilon(1, 0.5, 0.5, sample_confidence=value)
+    for value in [0, -0.1, 1.5, math.nan, True, "0.5"]:
+        message = r"^{} must be a number in \(0, 1\], got "
+        with pytest.raises(ValueError, match=message.format("sample_confidence")):
+            bessel_joint_noise_epsilon(1, 0.5, 0.5, sample_confidence=value)
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, True, "1", math.inf])
@@ -670,3 +656,13 @@ def test_positive_numbers_out_of_range_are_refused(value):
         }.items():
             with pytest.raises(ValueError, match=f"^{name} must be a number in"):
                 bessel_joint_confidence(*arguments, 0.5)
+
+
+@pytest.mark.parametrize("given_", [0.02, PAC(0.02)])
+def test_the_probability_to_fail_is_that_of_the_rule(given_):
+    """Also of a rule that is given as one; others have none."""
+    pac = {"calibration": given_} if isinstance(given_, PAC) else {"failure_prob": 0.02}
+    public = np.random.default_rng(0).normal(size=(900, 1))
+    for how, failing in (({}, 0.0), ({"calibration": "pac"} | pac, 0.02)):
+        sampler = SensitivitySampler(np.mean, n_pairs=400, random_state=0, **how)
+        assert sampler.fit(public).certificate_.failure_prob == failing

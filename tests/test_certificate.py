@@ -7,22 +7,13 @@ import pickle
 
 import numpy as np
 import pytest
-from certificate_cases import (
-    AUDIT,
-    CASES,
-    PAC,
-    assert_plain,
-    both,
-    every_case,
-    known,
-)
-from certificates import CURVE, certificate
+from certificate_cases import AUDIT, CASES, PAC, assert_plain, both, known
+from certificates import CURVE, certificate, filed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, FiledCertificate
-from skparisk._filed import filed
-from skparisk._words import LEAKS, NO_NOISE, PROVISOS
+from skparisk.core import words
 from skparisk.core.calibrate import Exchangeable
 from skparisk.core.claim import (
     Advantage,
@@ -37,20 +28,22 @@ from skparisk.core.claim import (
 )
 from skparisk.mechanisms import Exponential
 
+LEAKS, NO_NOISE, PROVISOS = words().LEAKS, words().NO_NOISE, words().PROVISOS
+
 derandomized = settings(derandomize=True, deadline=None, max_examples=200)
 
 # The object
 
 
-@every_case
-def test_certificate_is_a_frozen_value(given_):
+def test_certificate_is_a_frozen_value():
     """It cannot be changed; copies are equal, hashable and picklable."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        given_.risk = 0.0
-    for other in (pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
-        assert other == given_
-        assert hash(other) == hash(given_)
-    assert len({*CASES.values()}) == len(CASES)
+    for given_ in CASES.values():
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            given_.risk = 0.0
+        for other in (pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
+            assert other == given_
+            assert hash(other) == hash(given_)
+        assert len({*CASES.values()}) == len(CASES)
 
 
 def test_nobody_makes_one_by_hand():
@@ -70,12 +63,12 @@ def test_nobody_makes_one_by_hand():
     assert not hasattr(filed(made), "as_certificate")
 
 
-@every_case
-def test_called_twice_the_same(given_):
+def test_called_twice_the_same():
     """All that it says is the same each time."""
-    assert str(given_) == str(given_)
-    assert given_._repr_html_() == given_._repr_html_()
-    assert given_.to_dict() == given_.to_dict()
+    for given_ in CASES.values():
+        assert str(given_) == str(given_)
+        assert given_._repr_html_() == given_._repr_html_()
+        assert given_.to_dict() == given_.to_dict()
 
 
 @pytest.mark.parametrize("kind", [Certificate, Evidence, DominatingLoss])
@@ -99,19 +92,16 @@ def test_derived_numbers():
 def test_numpy_numbers_become_plain():
     """NumPy's own numbers compare equal, and leave as Python's."""
     numpy = certificate(
-        epsilon=np.float64(1),
-        risk=np.float32(0.5),
-        curve=np.array(CURVE),
+        epsilon=np.float64(1), risk=np.float32(0.5), curve=np.array(CURVE)
     )
     assert numpy == certificate(risk=0.5)
     assert_plain(numpy.to_dict())
     assert hash(numpy) == hash(certificate(risk=0.5))
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_makes_no_certificate_is_refused():
+    """A value out of its range, or parts that do not fit, are refused by name."""
+    for changes, message in [
         ({"epsilon": -1.0}, r"epsilon must be a number in \[0, inf\], got -1\.0"),
         ({"epsilon": math.nan}, "epsilon must be a number"),
         ({"epsilon": "1"}, "epsilon must be a number"),
@@ -171,12 +161,9 @@ def test_numpy_numbers_become_plain():
         ({"curve": ((-1, 0.5),)}, r"curve must have levels in \[0, inf\] and risks"),
         ({"curve": (1.0, 0.5)}, r"curve must be of shape \(n_points, 2\), got \(2,\)"),
         ({"curve": np.empty((0, 2))}, r"curve must be of shape"),
-    ],
-)
-def test_what_makes_no_certificate_is_refused(changes, message):
-    """A value out of its range, or parts that do not fit, are refused by name."""
-    with pytest.raises(ValueError, match=message):
-        filed(certificate(**changes))
+    ]:
+        with pytest.raises(ValueError, match=message):
+            filed(certificate(**changes))
 
 
 def test_order_index_without_pairs_is_refused():
@@ -185,9 +172,9 @@ def test_order_index_without_pairs_is_refused():
         filed(known("declared", order_index=3))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_is_no_risk_over_pairs_and_noise_is_refused():
+    """A claim over both sources has no delta, and an order statistic or an average."""
+    for changes, message in [
         ({"delta": 1e-6}, "delta must be 0 with randomness='both', got 1e-06"),
         ({"order_index": None}, "order_index must be given with law='laplace' unless"),
         ({"law": "exponential"}, "law='exponential' has no delta, .*='both'"),
@@ -198,12 +185,9 @@ def test_order_index_without_pairs_is_refused():
             )
             for rule in ("pac", "dkw")
         ),
-    ],
-)
-def test_what_is_no_risk_over_pairs_and_noise_is_refused(changes, message):
-    """A claim over both sources has no delta, and an order statistic or an average."""
-    with pytest.raises(ValueError, match=message):
-        filed(both(**changes))
+    ]:
+        with pytest.raises(ValueError, match=message):
+            filed(both(**changes))
 
 
 def test_a_known_sensitivity_has_a_risk_or_a_delta():
@@ -244,9 +228,9 @@ def test_a_level_is_not_above_the_largest_loss():
 # What it guarantees, and what voids it
 
 
-@pytest.mark.parametrize(
-    ("case", "caveats", "private", "void"),
-    [
+def test_caveats():
+    """Each defect has its caveat; secret noise, proof and reference make it private."""
+    for case, caveats, private, void in [
         ("exchangeable", (), True, False),
         ("dkw", (), True, False),
         ("pac", (), True, False),
@@ -258,18 +242,15 @@ def test_a_level_is_not_above_the_largest_loss():
         ("private classes, bound", (LEAKS[Leak.PRIVATE_CLASSES],), False, False),
         ("seeded", (LEAKS[Leak.SEEDED_NOISE],), False, True),
         ("no noise", (NO_NOISE,), False, True),
-    ],
-)
-def test_caveats(case, caveats, private, void):
-    """Each defect has its caveat; secret noise, proof and reference make it private."""
-    given_ = CASES[case]
-    assert given_.caveats == caveats
-    assert given_.private is private
-    assert given_.guarantee.startswith("There is no guarantee. ") is void
-    assert given_.void is void
-    if void:
-        assert given_.guarantee == f"There is no guarantee. {caveats[0]}"
-        assert "differentially private" not in given_.guarantee
+    ]:
+        given_ = CASES[case]
+        assert given_.caveats == caveats
+        assert given_.private is private
+        assert given_.guarantee.startswith("There is no guarantee. ") is void
+        assert given_.void is void
+        if void:
+            assert given_.guarantee == f"There is no guarantee. {caveats[0]}"
+            assert "differentially private" not in given_.guarantee
 
 
 def test_caveats_add_up():
@@ -424,13 +405,17 @@ def test_other_levels_are_the_sample_read_backwards(losses, level, gamma, share)
         assert given_.epsilon_at(given_.risk_at(level)) <= level
 
 
-@pytest.mark.parametrize("value", [0, -1, math.nan, True, "1", None])
-def test_bad_levels_and_risks_are_refused(value):
+def test_bad_levels_and_risks_are_refused():
     """Levels outside (0, inf] and risks outside (0, 1) are refused by name."""
-    with pytest.raises(ValueError, match=r"^epsilon must be a number in \(0, inf\]"):
-        certificate().risk_at(value)
-    with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got"):
-        certificate().epsilon_at(value)
+    for value in [0, -1, math.nan, True, "1", None]:
+        with pytest.raises(
+            ValueError, match=r"^epsilon must be a number in \(0, inf\]"
+        ):
+            certificate().risk_at(value)
+        with pytest.raises(
+            ValueError, match=r"^gamma must be a number in \(0, 1\), got"
+        ):
+            certificate().epsilon_at(value)
 
 
 # What contradicts its own evidence
@@ -516,23 +501,23 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("make", "changes", "message"), CONTRADICTIONS)
-def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
+def test_a_claim_against_its_own_evidence_is_refused():
     """By the class, and so from a document; unless it claims nothing."""
-    with pytest.raises(ValueError, match=message):
-        filed(make(**changes))
-    of_evidence = {"advantage", "worst_loss", "n_releases", "group_size"}
-    if not of_evidence & {*changes}:
-        void = filed(make(**changes, leaks=[Leak.SEEDED_NOISE]))
-        assert void.void
-        document = void.to_dict(curve=True) | {"leaks": []}
+    for make, changes, message in CONTRADICTIONS:
         with pytest.raises(ValueError, match=message):
-            FiledCertificate.from_dict(document | {"version": "0", "private": True})
+            filed(make(**changes))
+        of_evidence = {"advantage", "worst_loss", "n_releases", "group_size"}
+        if not of_evidence & {*changes}:
+            void = filed(make(**changes, leaks=[Leak.SEEDED_NOISE]))
+            assert void.void
+            document = void.to_dict(curve=True) | {"leaks": []}
+            with pytest.raises(ValueError, match=message):
+                FiledCertificate.from_dict(document | {"version": "0", "private": True})
 
 
-@pytest.mark.parametrize(
-    ("make", "changes"),
-    [
+def test_what_the_evidence_carries_is_claimed():
+    """At the numbers themselves, rounded as they are here."""
+    for make, changes in [
         (certificate, {"epsilon": 0.99, "delta": 0.005}),
         (certificate, {"law": "exponential"}),
         (certificate, {"law": "gaussian", "delta": 0.12694}),
@@ -553,13 +538,10 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (certificate, OWN_LAW | {"epsilon": 0.1}),
         (certificate, OWN_LAW | {"worst_loss": 0.1}),
         (known, OWN_LAW | {"risk": 0.1, "curve": [(0.1, 0.2)]}),
-    ],
-)
-def test_what_the_evidence_carries_is_claimed(make, changes):
-    """At the numbers themselves, rounded as they are here."""
-    claim = filed(make(**changes))
-    assert claim.private
-    assert FiledCertificate.from_dict(claim.to_dict(curve=True)) == claim
+    ]:
+        claim = filed(make(**changes))
+        assert claim.private
+        assert FiledCertificate.from_dict(claim.to_dict(curve=True)) == claim
 
 
 def test_less_noise_than_none_is_no_advantage_that_is_checked():
@@ -602,25 +584,25 @@ FOLLOW = [
 ]
 
 
-@pytest.mark.parametrize(("make", "changes", "name", "code"), FOLLOW)
-def test_a_document_cannot_leave_out_what_follows(make, changes, name, code):
+def test_a_document_cannot_leave_out_what_follows():
     """Nor any of the codes that composition adds."""
-    document = make(**changes).to_dict()
-    assert code in document[name]
-    assert FiledCertificate.from_dict(document) == filed(make(**changes))
-    document |= {name: [], "version": "0.0.1", "private": True}
-    with pytest.raises(ValueError, match=f"must have what follows from.*{code}"):
-        FiledCertificate.from_dict(document)
+    for make, changes, name, code in FOLLOW:
+        document = make(**changes).to_dict()
+        assert code in document[name]
+        assert FiledCertificate.from_dict(document) == filed(make(**changes))
+        document |= {name: [], "version": "0.0.1", "private": True}
+        with pytest.raises(ValueError, match=f"must have what follows from.*{code}"):
+            FiledCertificate.from_dict(document)
 
 
-@pytest.mark.parametrize("method", Method)
-def test_a_document_cannot_leave_out_conditions_of_composition(method):
-    together = mint(epsilon=1.0, risk=0.1, n_releases=2, method=method)
-    assert filed(together) == FiledCertificate.from_dict(together.to_dict())
-    for code in together.assumptions:
-        kept = together.assumptions - {code}
-        with pytest.raises(ValueError, match=f"must have what follows.*{code}"):
-            dataclasses.replace(filed(together), assumptions=kept)
+def test_a_document_cannot_leave_out_conditions_of_composition():
+    for method in Method:
+        together = mint(epsilon=1.0, risk=0.1, n_releases=2, method=method)
+        assert filed(together) == FiledCertificate.from_dict(together.to_dict())
+        for code in together.assumptions:
+            kept = together.assumptions - {code}
+            with pytest.raises(ValueError, match=f"must have what follows.*{code}"):
+                dataclasses.replace(filed(together), assumptions=kept)
 
 
 def test_an_audit_that_supports_a_declared_law_settles_the_doubt():

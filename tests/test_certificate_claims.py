@@ -6,13 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from certificates import certificate, minted
+from certificates import certificate, filed, minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
-from skparisk._filed import filed
-from skparisk._words import CERTAIN, INFINITE, LEAKS, PROVISOS, void_reasons
+from skparisk.core import words
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import (
     Advantage,
@@ -35,7 +34,15 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
+
+CERTAIN, INFINITE, LEAKS, PROVISOS, void_reasons = (
+    words().CERTAIN,
+    words().INFINITE,
+    words().LEAKS,
+    words().PROVISOS,
+    words().void_reasons,
+)
 
 # Sums, words and conditions of claims about several releases
 
@@ -59,9 +66,8 @@ def test_ten_releases_at_a_tenth_are_one():
     assert round_up(exact_sum([0.1] * 3)) == 0.3
 
 
-@pytest.mark.parametrize(
-    ("given_", "words"),
-    [
+def test_the_claim_in_words():
+    for given_, said in [
         (
             minted(0.5),
             "For any two neighboring databases: the release is "
@@ -139,14 +145,12 @@ def test_ten_releases_at_a_tenth_are_one():
             "For any two neighboring databases: the release is "
             "(1, 0.75)-differentially private.",
         ),
-    ],
-)
-def test_the_claim_in_words(given_, words):
-    assert given_.guarantee == words
-    assert str(given_).startswith(words)
-    assert words in given_._repr_html_()
-    assert given_.private
-    assert given_.confidence == 1 - given_.risk
+    ]:
+        assert given_.guarantee == said
+        assert str(given_).startswith(said)
+        assert said in given_._repr_html_()
+        assert given_.private
+        assert given_.confidence == 1 - given_.risk
 
 
 def test_what_voids_or_leaks_is_told_first():
@@ -165,19 +169,19 @@ def test_what_voids_or_leaks_is_told_first():
     assert other.guarantee == f"There is no guarantee. {LEAKS[Leak.SEEDED_DRAW]}"
 
 
-@pytest.mark.parametrize("leak", Leak)
-def test_a_leak_is_never_private(leak):
+def test_a_leak_is_never_private():
     """And some of them leave no guarantee at all."""
-    leaking = minted(0.5, leaks=[leak])
-    assert not leaking.private
-    assert leaking.void is leak.voids is (LEAKS[leak] in void_reasons(leaking))
-    assert leaking.caveats == (LEAKS[leak],)
-    assert {each for each in Leak if each.voids} == {
-        Leak.SEEDED_NOISE,
-        Leak.SEEDED_DRAW,
-        Leak.NOISELESS_CHOICE,
-        Leak.SPLITS_BY_VALUES,
-    }
+    for leak in Leak:
+        leaking = minted(0.5, leaks=[leak])
+        assert not leaking.private
+        assert leaking.void is leak.voids is (LEAKS[leak] in void_reasons(leaking))
+        assert leaking.caveats == (LEAKS[leak],)
+        assert {each for each in Leak if each.voids} == {
+            Leak.SEEDED_NOISE,
+            Leak.SEEDED_DRAW,
+            Leak.NOISELESS_CHOICE,
+            Leak.SPLITS_BY_VALUES,
+        }
 
 
 @pytest.mark.parametrize("kind", [Leak, Assumption, Doubt])
@@ -346,25 +350,22 @@ def test_mechanisms_say_what_they_guarantee():
         assert free.as_certificate().loss is None
 
 
-@pytest.mark.parametrize(
-    ("parameters", "law"),
-    [
+@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
+def test_certificates_are_what_composition_takes():
+    for parameters, law in [
         ({}, "laplace"),
         ({"law": "gaussian", "delta": 1e-5}, "gaussian"),
         ({"randomness": "both"}, None),
         ({"noise_random_state": 0}, "laplace"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
-def test_certificates_are_what_composition_takes(parameters, law):
-    public = np.random.default_rng(0).exponential(size=(200, 1))
-    sampler = SensitivitySampler(np.mean, random_state=0, **parameters).fit(public)
-    given_ = sampler.certificate_
-    assert as_certificate(given_) is given_ is given_.as_certificate()
-    assert (given_.loss and given_.loss.law.name) == law
-    if law is not None:
-        ratio = given_.loss.shift / given_.noise_epsilon
-        assert 1 < ratio < 1 + 1e-5
+    ]:
+        public = np.random.default_rng(0).exponential(size=(200, 1))
+        sampler = SensitivitySampler(np.mean, random_state=0, **parameters).fit(public)
+        given_ = sampler.certificate_
+        assert as_certificate(given_) is given_ is given_.as_certificate()
+        assert (given_.loss and given_.loss.law.name) == law
+        if law is not None:
+            ratio = given_.loss.shift / given_.noise_epsilon
+            assert 1 < ratio < 1 + 1e-5
 
 
 def test_a_certificate_is_weakened_and_never_improved():
@@ -411,26 +412,29 @@ def test_what_is_told_of_a_release_without_its_evidence():
     assert bare.assumptions == base.assumptions
 
 
-@pytest.mark.parametrize(
-    ("plan", "is_known"),
-    [
+def test_where_the_grid_counts_only_the_level_is_known():
+    """Of noise on a coarse grid, no law of the loss is claimed."""
+    for plan, is_known in [
         ({"epsilon": 1e-8}, True),
         ({"epsilon": 1e-8, "law": "gaussian", "delta": 1e-5}, True),
         ({"epsilon": 1e-6, "law": "gaussian", "delta": 1e-5, "k": 10_000}, False),
         ({"size": 1e-280}, True),
         ({"size": 1e-300}, False),
-    ],
-)
-def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
-    """Of noise on a coarse grid, no law of the loss is claimed."""
-    plan = {"epsilon": 1.0, "size": 1.0, "law": "laplace", "delta": 0.0, "k": 1} | plan
-    _, claim = calibrate(
-        np.full((99, plan["k"]), plan["size"]),
-        Target(plan["epsilon"], delta=plan["delta"]),
-        law=plan["law"],
-        n_records=10,
-    )
-    assert (claim.loss is not None) == is_known
+    ]:
+        plan = {
+            "epsilon": 1.0,
+            "size": 1.0,
+            "law": "laplace",
+            "delta": 0.0,
+            "k": 1,
+        } | plan
+        _, claim = calibrate(
+            np.full((99, plan["k"]), plan["size"]),
+            Target(plan["epsilon"], delta=plan["delta"]),
+            law=plan["law"],
+            n_records=10,
+        )
+        assert (claim.loss is not None) == is_known
 
 
 # What attacks found
@@ -445,21 +449,18 @@ def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
     assert "(0.5, 0.0500001)-differentially private" in tiny.guarantee
 
 
-@pytest.mark.parametrize(
-    "numbers",
-    [
+def test_what_adds_up_to_certainty_is_no_guarantee():
+    """As if one of them were 1."""
+    for numbers in [
         {"failure_prob": 1.0},
         {"risk": 0.6, "failure_prob": 0.4},
         {"risk": 0.6, "delta": 0.4, "randomness": "both"},
         {"delta": 0.5, "failure_prob": 0.5, "randomness": "explicit"},
-    ],
-)
-def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
-    """As if one of them were 1."""
-    given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
-    assert void_reasons(given_) == (CERTAIN,)
-    least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
-    assert remade(given_, **least).private
+    ]:
+        given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
+        assert void_reasons(given_) == (CERTAIN,)
+        least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
+        assert remade(given_, **least).private
 
 
 def test_the_confidence_does_not_depend_on_the_decimals_of_the_caller():

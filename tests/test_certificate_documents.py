@@ -11,16 +11,17 @@ import pickle
 
 import numpy as np
 import pytest
-from certificate_cases import CASES, assert_plain, both, every_case, known
-from certificates import CURVE, OF_THE_EVIDENCE, certificate
+from certificate_cases import CASES, assert_plain, both, known
+from certificates import CURVE, OF_THE_EVIDENCE, certificate, filed
 
 import skparisk
 from skparisk import Certificate, FiledCertificate
-from skparisk._filed import filed
-from skparisk._words import LEAKS, METHODS, PROVISOS
+from skparisk.core import words
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import Assumption, Leak, Population
 from skparisk.sensitivity import calibrate
+
+LEAKS, METHODS, PROVISOS = words().LEAKS, words().METHODS, words().PROVISOS
 
 OF_ONE_RELEASE = {name: case for name, case in CASES.items() if case.evidence}
 
@@ -32,29 +33,28 @@ def strict_json(document):
     return json.loads(json.dumps(document, allow_nan=False))
 
 
-@pytest.mark.sampled(20)
-@every_case
-@pytest.mark.parametrize("curve", [False, True])
-def test_documents_are_plain_and_return(given_, curve):
+def test_documents_are_plain_and_return():
     """A document holds strict JSON's types only, and gives back the certificate."""
-    document = given_.to_dict(curve=curve)
-    assert_plain(document)
-    assert FiledCertificate.from_dict(document) == filed(given_) != given_
-    read = strict_json(document)
-    assert read == document
-    again = FiledCertificate.from_dict(read)
-    assert again == filed(given_)
-    assert again.to_dict(curve=curve) == document
-    assert again.guarantee == given_.guarantee
-    assert str(again) == str(given_)
-    if curve:
-        np.testing.assert_array_equal(again.points(), given_.points())
+    for given_ in CASES.values():
+        for curve in [False, True]:
+            document = given_.to_dict(curve=curve)
+            assert_plain(document)
+            assert FiledCertificate.from_dict(document) == filed(given_) != given_
+            read = strict_json(document)
+            assert read == document
+            again = FiledCertificate.from_dict(read)
+            assert again == filed(given_)
+            assert again.to_dict(curve=curve) == document
+            assert again.guarantee == given_.guarantee
+            assert str(again) == str(given_)
+            if curve:
+                np.testing.assert_array_equal(again.points(), given_.points())
 
 
-@every_case
-def test_a_document_is_small(given_):
+def test_a_document_is_small():
     """It fits on a page: the curve is written only if asked for."""
-    assert len(json.dumps(given_.to_dict())) < 2000
+    for given_ in CASES.values():
+        assert len(json.dumps(given_.to_dict())) < 2000
 
 
 def test_document_entries():
@@ -91,9 +91,9 @@ def edited(document, changes):
     return document | others | {"evidence": document["evidence"] | of_evidence}
 
 
-@pytest.mark.parametrize(
-    ("changes", "wrong"),
-    [
+def test_edited_documents_are_refused():
+    """Where one entry was changed, those that follow from it are named."""
+    for changes, wrong in [
         ({"risk": 0.06}, "guarantee"),
         ({"private": False}, "private"),
         ({"epsilon": 1.5}, "guarantee"),
@@ -114,17 +114,14 @@ def edited(document, changes):
         ({"risk": 1}, "caveats"),
         ({"epsilon": "inf"}, "caveats"),
         ({"version": "another"}, None),
-    ],
-)
-def test_edited_documents_are_refused(changes, wrong):
-    """Where one entry was changed, those that follow from it are named."""
-    document = edited(certificate().to_dict(), changes)
-    if wrong is None:
-        assert FiledCertificate.from_dict(document) == filed(certificate())
-        return
-    message = r"^document has entries that do not follow from the rest: \[.*'{}'"
-    with pytest.raises(ValueError, match=message.format(wrong)):
-        FiledCertificate.from_dict(document)
+    ]:
+        document = edited(certificate().to_dict(), changes)
+        if wrong is None:
+            assert FiledCertificate.from_dict(document) == filed(certificate())
+            continue
+        message = r"^document has entries that do not follow from the rest: \[.*'{}'"
+        with pytest.raises(ValueError, match=message.format(wrong)):
+            FiledCertificate.from_dict(document)
 
 
 def test_words_of_another_version_may_differ():
@@ -138,23 +135,21 @@ def test_words_of_another_version_may_differ():
         FiledCertificate.from_dict(document | {"private": False})
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if not CASES[name].private])
-def test_a_document_cannot_be_made_private(case):
+def test_a_document_cannot_be_made_private():
     """The flag cannot be set."""
-    document = CASES[case].to_dict()
-    with pytest.raises(ValueError, match="do not follow from the rest"):
-        FiledCertificate.from_dict(document | {"private": True})
+    for case in [name for name in CASES if not CASES[name].private]:
+        document = CASES[case].to_dict()
+        with pytest.raises(ValueError, match="do not follow from the rest"):
+            FiledCertificate.from_dict(document | {"private": True})
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in certificate().to_dict() if not n.startswith("schema")]
-)
-def test_a_missing_entry_is_refused(name):
+def test_a_missing_entry_is_refused():
     """Each entry must be there, also one that has a default or follows."""
-    document = certificate().to_dict()
-    del document[name]
-    with pytest.raises(ValueError, match=f"missing: .'{name}'., unknown: ..\\.$"):
-        FiledCertificate.from_dict(document)
+    for name in [n for n in certificate().to_dict() if not n.startswith("schema")]:
+        document = certificate().to_dict()
+        del document[name]
+        with pytest.raises(ValueError, match=f"missing: .'{name}'., unknown: ..\\.$"):
+            FiledCertificate.from_dict(document)
 
 
 def test_another_schema_is_refused():
@@ -167,28 +162,26 @@ def test_another_schema_is_refused():
         FiledCertificate.from_dict({})
 
 
-@pytest.mark.parametrize("part", [None, "evidence", "loss"])
-def test_an_unknown_entry_is_refused(part):
+def test_an_unknown_entry_is_refused():
     """What is not understood is not passed over."""
-    document = CASES["gaussian"].to_dict()
-    (document if part is None else document[part])["signature"] = "x"
-    message = r"missing: \[\], unknown: \['signature'\]\.$"
-    with pytest.raises(ValueError, match=message):
-        FiledCertificate.from_dict(document)
+    for part in [None, "evidence", "loss"]:
+        document = CASES["gaussian"].to_dict()
+        (document if part is None else document[part])["signature"] = "x"
+        message = r"missing: \[\], unknown: \['signature'\]\.$"
+        with pytest.raises(ValueError, match=message):
+            FiledCertificate.from_dict(document)
 
 
-@pytest.mark.parametrize(
-    "document", [None, 3, "text", [], [("epsilon", 1.0)]], ids=repr
-)
-def test_what_is_no_mapping_is_refused(document):
+def test_what_is_no_mapping_is_refused():
     """A document is a mapping."""
-    with pytest.raises(ValueError, match=r"^document must be a mapping, got "):
-        FiledCertificate.from_dict(document)
+    for document in [None, 3, "text", [], [("epsilon", 1.0)]]:
+        with pytest.raises(ValueError, match=r"^document must be a mapping, got "):
+            FiledCertificate.from_dict(document)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_documents_of_no_certificate_are_refused():
+    """Entries that make no certificate are one kind of error, which says so."""
+    for changes in [
         {"curve": 3},
         {"curve": [1.0]},
         {"epsilon": "1.0"},
@@ -201,52 +194,50 @@ def test_what_is_no_mapping_is_refused(document):
         {"leaks": ["of-a-later-version"]},
         {"doubts": "thin"},
         {"population": "others"},
-    ],
-    ids=repr,
-)
-def test_documents_of_no_certificate_are_refused(changes):
-    """Entries that make no certificate are one kind of error, which says so."""
-    document = certificate().to_dict()
-    document = (
-        document | changes if "evidence" in changes else edited(document, changes)
-    )
-    with pytest.raises(ValueError, match=r"^document is not a certificate: .*"):
-        FiledCertificate.from_dict(document)
+    ]:
+        document = certificate().to_dict()
+        document = (
+            document | changes if "evidence" in changes else edited(document, changes)
+        )
+        with pytest.raises(ValueError, match=r"^document is not a certificate: .*"):
+            FiledCertificate.from_dict(document)
 
 
 # Text
 
 
-@every_case
-def test_text_has_what_matters(given_):
+def test_text_has_what_matters():
     """Level, risk, relation, sizes, pairs, reference and caveats are all printed."""
-    text, evidence = str(given_), given_.evidence
-    assert text.startswith(given_.guarantee)
-    assert f"privacy level epsilon: {given_.epsilon:g}\n" in text
-    assert "risk: " in text
-    assert f"relation: {given_.relation or 'not stated'}\n" in text
-    assert f"delta: {given_.delta:g}\n" in text
-    for caveat in given_.caveats:
-        assert f"\nCaveat: {caveat}" in text
-    assert text.count("Caveat") == len(given_.caveats)
-    for condition in given_.conditions:
-        assert f"taken on the caller's word: {condition}" in text
-    share = f"fails for a fraction of the samples of pairs: {given_.failure_prob:g}\n"
-    assert (share in text) is (given_.failure_prob > 0)
-    if evidence is None:
-        assert f"releases: {given_.n_releases}\n" in text
-        assert f"composition: {METHODS[given_.method]}" in text
-        return
-    assert (f"(asked for: {evidence.gamma:g})" in text) is (evidence.gamma > 0)
-    assert "records, outputs: 900, 6\n" in text
-    assert f"noise: {evidence.law}, scale " in text
-    if evidence.n_pairs is not None:
-        assert "reference: the public table" in text
-        assert f"calibration: {evidence.calibration}, " in text
-    elif evidence.calibration == "declared":
-        assert "declared by the caller" in text
-    else:
-        assert "a proven bound" in text
+    for given_ in CASES.values():
+        text, evidence = str(given_), given_.evidence
+        assert text.startswith(given_.guarantee)
+        assert f"privacy level epsilon: {given_.epsilon:g}\n" in text
+        assert "risk: " in text
+        assert f"relation: {given_.relation or 'not stated'}\n" in text
+        assert f"delta: {given_.delta:g}\n" in text
+        for caveat in given_.caveats:
+            assert f"\nCaveat: {caveat}" in text
+        assert text.count("Caveat") == len(given_.caveats)
+        for condition in given_.conditions:
+            assert f"taken on the caller's word: {condition}" in text
+        share = (
+            f"fails for a fraction of the samples of pairs: {given_.failure_prob:g}\n"
+        )
+        assert (share in text) is (given_.failure_prob > 0)
+        if evidence is None:
+            assert f"releases: {given_.n_releases}\n" in text
+            assert f"composition: {METHODS[given_.method]}" in text
+            continue
+        assert (f"(asked for: {evidence.gamma:g})" in text) is (evidence.gamma > 0)
+        assert "records, outputs: 900, 6\n" in text
+        assert f"noise: {evidence.law}, scale " in text
+        if evidence.n_pairs is not None:
+            assert "reference: the public table" in text
+            assert f"calibration: {evidence.calibration}, " in text
+        elif evidence.calibration == "declared":
+            assert "declared by the caller" in text
+        else:
+            assert "a proven bound" in text
 
 
 ON_PAIRS = (
@@ -256,9 +247,9 @@ ON_PAIRS = (
 FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
 
 
-@pytest.mark.parametrize(
-    ("case", "rows"),
-    [
+def test_text_says_what_the_risk_is_over_and_how_it_came_about():
+    """Calibration, source of the risk, shape, and what post-processing leaves."""
+    for case, rows in [
         (
             "exchangeable",
             [
@@ -272,12 +263,9 @@ FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
         ("whitened", [FROM_SHAPE]),
         ("unanswered", ["1500 sampled pairs; 7 without an answer count as infinite"]),
         ("known, gaussian", ["the noise, for every pair", "(1, 0.05)-differentially"]),
-    ],
-)
-def test_text_says_what_the_risk_is_over_and_how_it_came_about(case, rows):
-    """Calibration, source of the risk, shape, and what post-processing leaves."""
-    for row in rows:
-        assert row in str(CASES[case])
+    ]:
+        for row in rows:
+            assert row in str(CASES[case])
 
 
 @pytest.mark.parametrize(
@@ -321,8 +309,7 @@ def test_printed_risk_is_rounded_up():
 def test_html_escapes_and_says_the_same():
     """No text of the caller is taken as HTML, and nothing of the text is left out."""
     given_ = certificate(
-        reference="<script>alert('x')</script> & co",
-        leaks=[Leak.PRIVATE_REFERENCE],
+        reference="<script>alert('x')</script> & co", leaks=[Leak.PRIVATE_REFERENCE]
     )
     page = given_._repr_html_()
     assert "<script" not in page

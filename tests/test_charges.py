@@ -117,10 +117,7 @@ RELEASES = {
         ),
         (1.0, 0.0, 0.05),
     ),
-    "svc": (
-        lambda: known(PrivateLinearSVC(classes=[0, 1])).fit(X, labels),
-        (1.0,),
-    ),
+    "svc": (lambda: known(PrivateLinearSVC(classes=[0, 1])).fit(X, labels), (1.0,)),
     "density": (lambda: known(PrivateKernelDensity(lattice_size=2)).fit(X), (1.0,)),
     "moments": (
         lambda: PrivateMoments(sensitivity="bound", bounds=(0, 1), y_bounds=(0, 1)).fit(
@@ -128,10 +125,7 @@ RELEASES = {
         ),
         (1.0,),
     ),
-    "any estimator": (
-        lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y),
-        (1.0,),
-    ),
+    "any estimator": (lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y), (1.0,)),
     "pipeline": (
         lambda: make_pipeline(Normalizer(), known(PrivateRidge())).fit(X, y),
         (1.0,),
@@ -212,29 +206,25 @@ def test_seeded_noise_is_recorded_as_no_guarantee():
         assert not ledger.spent.private
 
 
-@pytest.mark.parametrize(
-    "release",
-    [
+def test_mechanisms_record_who_they_are_and_whether_noise_was_seeded():
+    """A guarantee only if nobody can repeat the noise."""
+    for release in [
         partial(LaplaceMechanism(1, 0.5).release, [1.0]),
         partial(GaussianMechanism(1, 0.5, 1e-6).release, [1.0]),
         partial(ExponentialMechanism(1, 0.5).choose, [1.0, 2.0]),
         partial(coin.sample, [0]),
         partial(RandomizedResponse(3, epsilon=0.5).randomize, [0]),
         partial(BernsteinMechanism(1, 0.5, lattice_size=2).release, [0, 1, 0]),
-    ],
-    ids=lambda release: type(release.func.__self__).__name__,
-)
-def test_mechanisms_record_who_they_are_and_whether_noise_was_seeded(release):
-    """A guarantee only if nobody can repeat the noise."""
-    with PrivacyLedger(10.0, delta=0.1) as ledger:
-        release()
-        assert not ledger.spent.void
-        release(noise_random_state=0)
-        assert ledger.spent.void
-    mechanism = release.func.__self__
-    drawn_by = getattr(mechanism, "laplace", mechanism)  # of BernsteinMechanism
-    for entry in ledger.releases:
-        assert entry.note.startswith(type(drawn_by).__name__)
+    ]:
+        with PrivacyLedger(10.0, delta=0.1) as ledger:
+            release()
+            assert not ledger.spent.void
+            release(noise_random_state=0)
+            assert ledger.spent.void
+        mechanism = release.func.__self__
+        drawn_by = getattr(mechanism, "laplace", mechanism)  # of BernsteinMechanism
+        for entry in ledger.releases:
+            assert entry.note.startswith(type(drawn_by).__name__)
 
 
 def test_seeded_noise_of_a_declared_charge_is_none_either():

@@ -135,9 +135,10 @@ def test_totals_say_that_each_release_sees_a_record_once():
     assert "stratified" in str(ledger)
 
 
-@pytest.mark.parametrize(
-    ("cv", "by_values"),
-    [
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
+def test_stratified_folds_void_the_count_of_a_search():
+    """Ten folds at 0.1 under a ledger "of 1.0" had an exact loss of 1.61."""
+    for cv, by_values in [
         (None, True),
         (4, True),
         (StratifiedKFold(3), True),
@@ -148,17 +149,15 @@ def test_totals_say_that_each_release_sees_a_record_once():
             [(np.arange(40), np.arange(40, 80)), (np.arange(30, 80), np.arange(30))],
             False,
         ),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
-def test_stratified_folds_void_the_count_of_a_search(cv, by_values):
-    """Ten folds at 0.1 under a ledger "of 1.0" had an exact loss of 1.61."""
-    model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
-    search = GridSearchCV(model, {"C": [1.0]}, cv=cv).fit(X, LABELS)
-    leaks = search_certificate(search).leaks
-    assert (Leak.SPLITS_BY_VALUES in leaks) is by_values
-    regression = GridSearchCV(PrivateRidge(**KNOWN), {"alpha": [1.0]}, cv=3).fit(X, Y)
-    assert Leak.SPLITS_BY_VALUES not in search_certificate(regression).leaks
+    ]:
+        model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
+        search = GridSearchCV(model, {"C": [1.0]}, cv=cv).fit(X, LABELS)
+        leaks = search_certificate(search).leaks
+        assert (Leak.SPLITS_BY_VALUES in leaks) is by_values
+        regression = GridSearchCV(PrivateRidge(**KNOWN), {"alpha": [1.0]}, cv=3).fit(
+            X, Y
+        )
+        assert Leak.SPLITS_BY_VALUES not in search_certificate(regression).leaks
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3)])
@@ -540,11 +539,11 @@ def test_nothing_is_taken_for_a_reference_by_position():
             model.fit(X, y, weights)
 
 
-@pytest.mark.parametrize("value", ["1", "sampled", b"bound", [1.0], True])
-def test_sensitivities_that_are_none_are_refused_with_what_is_allowed(value):
-    for model in (PrivateRidge(), PrivateEstimator(Lasso())):
-        with pytest.raises(ValueError, match="sensitivity must be None, a Sens"):
-            model.set_params(sensitivity=value).fit(X, Y)
+def test_sensitivities_that_are_none_are_refused_with_what_is_allowed():
+    for value in ["1", "sampled", b"bound", [1.0], True]:
+        for model in (PrivateRidge(), PrivateEstimator(Lasso())):
+            with pytest.raises(ValueError, match="sensitivity must be None, a Sens"):
+                model.set_params(sensitivity=value).fit(X, Y)
 
 
 @pytest.mark.parametrize("value", [1 - 1e-9, 0.9999999, 1 - 2.0**-53])

@@ -109,22 +109,20 @@ def test_exact_level_of_gaussian_noise_is_that_of_one_release(n):
     assert expected <= found <= expected * (1 + 1e-6)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("level", "n"), [(0.1, 7), (0.1, 200), (1.0, 40)])
-@pytest.mark.parametrize(("own", "delta"), [(0, DELTA), (1e-8, DELTA), (1e-4, 0.03)])
-def test_exact_level_of_numbers_alone_is_that_of_randomized_response(
-    level, n, own, delta
-):
-    def delta_of(epsilon):  # Kairouz, Oh, Viswanath 2017
-        heads = np.arange(n + 1)
-        losses = (2 * heads - n) * level
-        gaps = -np.expm1(np.minimum(epsilon - losses, 0))
-        inside = gaps @ stats.binom.pmf(heads, n, special.expit(level))
-        return 1 - (1 - own) ** n * (1 - inside)
+def test_exact_level_of_numbers_alone_is_that_of_randomized_response():
+    for level, n in [(0.1, 7), (0.1, 200), (1.0, 40)]:
+        for own, delta in [(0, DELTA), (1e-8, DELTA), (1e-4, 0.03)]:
 
-    found = compose_exact([(level, own)] * n, delta=delta).epsilon
-    assert delta_of(found) <= delta
-    assert delta_of(found * (1 - 1e-5)) > delta
+            def delta_of(epsilon):  # Kairouz, Oh, Viswanath 2017
+                heads = np.arange(n + 1)
+                losses = (2 * heads - n) * level
+                gaps = -np.expm1(np.minimum(epsilon - losses, 0))
+                inside = gaps @ stats.binom.pmf(heads, n, special.expit(level))
+                return 1 - (1 - own) ** n * (1 - inside)
+
+            found = compose_exact([(level, own)] * n, delta=delta).epsilon
+            assert delta_of(found) <= delta
+            assert delta_of(found * (1 - 1e-5)) > delta
 
 
 def test_deltas_of_numbers_alone_are_kept():

@@ -128,46 +128,43 @@ def as_fractions(row):
 # Against other algorithms
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.5, 1.0, 8.0])
-@pytest.mark.parametrize("n_outputs", [1, 2, 6, 20, 64])
-def test_critical_scales_are_those_of_bisection(n_outputs, epsilon):
+def test_critical_scales_are_those_of_bisection():
     """For 10 000 pairs of each law, many of which fall below -epsilon first."""
-    v, noise = draw(400, n_outputs, np.random.default_rng(n_outputs))
-    expected, side = Brute(v, noise).critical_scales(epsilon)
-    scales = critical(v, noise, epsilon)
-    np.testing.assert_allclose(scales, expected, rtol=RTOL)
-    if epsilon <= 0.5:
-        assert np.count_nonzero(side < 0) > 60
-    assert np.count_nonzero(side > 0) > 60
+    for epsilon in [1e-3, 0.1, 0.5, 1.0, 8.0]:
+        for n_outputs in [1, 2, 6, 20, 64]:
+            v, noise = draw(400, n_outputs, np.random.default_rng(n_outputs))
+            expected, side = Brute(v, noise).critical_scales(epsilon)
+            scales = critical(v, noise, epsilon)
+            np.testing.assert_allclose(scales, expected, rtol=RTOL)
+            if epsilon <= 0.5:
+                assert np.count_nonzero(side < 0) > 60
+            assert np.count_nonzero(side > 0) > 60
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("scale", [1e-2, 0.3, 1.0, 5.0, 1e4])
-@pytest.mark.parametrize("n_outputs", [1, 2, 6, 64])
-def test_peak_losses_are_the_largest_of_all_turning_points(n_outputs, scale):
+def test_peak_losses_are_the_largest_of_all_turning_points():
     """The peak is what the definition of the loss gives where it may turn."""
-    v, noise = draw(200, n_outputs, np.random.default_rng(n_outputs))
-    expected = Brute(v, noise).peak_losses(scale)
-    rounding = 1e-15 * n_outputs * np.abs(v / scale).sum(axis=1)
-    of_oracle = LONG_EPS * n_outputs * (1 + noise**2).sum(axis=1)
-    peaks = peak(v, noise, scale)
-    assert np.all(np.abs(peaks - expected) <= rounding + of_oracle)
+    for scale in [1e-2, 0.3, 1.0, 5.0, 1e4]:
+        for n_outputs in [1, 2, 6, 64]:
+            v, noise = draw(200, n_outputs, np.random.default_rng(n_outputs))
+            expected = Brute(v, noise).peak_losses(scale)
+            rounding = 1e-15 * n_outputs * np.abs(v / scale).sum(axis=1)
+            of_oracle = LONG_EPS * n_outputs * (1 + noise**2).sum(axis=1)
+            peaks = peak(v, noise, scale)
+            assert np.all(np.abs(peaks - expected) <= rounding + of_oracle)
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 0.5, 3.0, 1e6])
-@pytest.mark.parametrize("n_outputs", [1, 2, 7, 40])
-def test_laplace_critical_scales_in_exact_arithmetic(n_outputs, epsilon):
+def test_laplace_critical_scales_in_exact_arithmetic():
     """In fractions the scales are the same to their last digits, at any epsilon."""
-    rng = np.random.default_rng(7)
-    v, noise = draw(400 // (10 + n_outputs), n_outputs, rng)
-    scales = critical(v, noise, epsilon)
-    expected = [
-        float(exact_critical_scale(*map(as_fractions, pair), Fraction(epsilon)))
-        for pair in zip(v, noise, strict=True)
-    ]
-    np.testing.assert_allclose(scales, expected, rtol=2e-15)
+    for epsilon in [1e-12, 1e-6, 1e-3, 0.5, 3.0, 1e6]:
+        for n_outputs in [1, 2, 7, 40]:
+            rng = np.random.default_rng(7)
+            v, noise = draw(400 // (10 + n_outputs), n_outputs, rng)
+            scales = critical(v, noise, epsilon)
+            expected = [
+                float(exact_critical_scale(*map(as_fractions, pair), Fraction(epsilon)))
+                for pair in zip(v, noise, strict=True)
+            ]
+            np.testing.assert_allclose(scales, expected, rtol=2e-15)
 
 
 @pytest.mark.parametrize("left_over", [1e-3, 1e-7, 1e-12])
@@ -299,9 +296,7 @@ def test_laplace_scale_is_at_most_that_of_the_norm(seed, n_outputs, epsilon):
 
 @derandomized
 @given(
-    n_outputs=st.integers(1, 6),
-    seed=st.integers(0, 10**6),
-    tenths=st.integers(1, 12),
+    n_outputs=st.integers(1, 6), seed=st.integers(0, 10**6), tenths=st.integers(1, 12)
 )
 def test_ties_in_decimals_are_rounded_in_the_loss_only(n_outputs, seed, tenths):
     """Whichever side of -epsilon a tie is taken for, the peak there is epsilon."""

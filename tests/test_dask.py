@@ -143,7 +143,9 @@ def test_a_worker_that_is_killed_changes_nothing(tmp_path):
 def test_one_worker_leaves_all_to_the_process_itself(far_client, monkeypatch):
     """Also if it was one of more, when the work was sent."""
     found = differences(np.median, far_client)
-    monkeypatch.setattr(_parallel, "effective_n_jobs", lambda n_jobs: 2)
+    monkeypatch.setattr(
+        "skparisk.sensitivity._parallel.effective_n_jobs", lambda n_jobs: 2
+    )
     np.testing.assert_array_equal(differences(np.median, far_client), found)
 
 
@@ -164,7 +166,7 @@ def test_the_reference_is_sent_once_and_not_with_each_task(client, monkeypatch):
             return super().__call__(tasks)
 
     monkeypatch.setattr(client, "scatter", count)
-    monkeypatch.setattr(_parallel, "Parallel", Counted)
+    monkeypatch.setattr("skparisk.sensitivity._parallel.Parallel", Counted)
     differences(np.median, client)
     assert sent == [{"broadcast": True, "hash": False}]
     assert n_tasks[0] > 5

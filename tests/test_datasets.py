@@ -145,9 +145,8 @@ def test_every_state_is_in_one_region(census):
     assert sizes == list(REGION_SIZES.values())
 
 
-@pytest.mark.parametrize(
-    ("state", "region"),
-    [
+def test_region_of_state(census):
+    for state, region in [
         ("New York", "northeast"),
         ("Pennsylvania", "northeast"),
         ("Ohio", "midwest"),
@@ -163,12 +162,10 @@ def test_every_state_is_in_one_region(census):
         ("California", "west"),
         ("Hawaii", "west"),
         ("New Mexico", "west"),
-    ],
-)
-def test_region_of_state(census, state, region):
-    column = FEATURES.index(f"region_{region}")
-    assert (census.data[census.state == state, column] == 1).all()
-    assert (census.state == state).any()
+    ]:
+        column = FEATURES.index(f"region_{region}")
+        assert (census.data[census.state == state, column] == 1).all()
+        assert (census.state == state).any()
 
 
 def test_as_frame_equals_arrays(census):
@@ -186,17 +183,23 @@ def test_as_frame_equals_arrays(census):
     np.testing.assert_array_equal(framed.frame["weekly_income"], census.target)
     assert isinstance(framed.state, np.ndarray)
     np.testing.assert_array_equal(framed.state, census.state)
+    # They can be written to without touching each other.
+    framed.data.loc[:, "age"] = -1.0
+    framed.target.iloc[0] = -1.0
+    assert framed.frame["age"].min() == 25
+    assert framed.frame["weekly_income"].min() > 0
+    framed.frame["education"] = 0.0
+    assert framed.data["education"].min() == 9
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("as_frame", [False, True])
-def test_return_X_y_equals_bunch(as_frame):
-    bunch = load_census(as_frame=as_frame)
-    X, y = load_census(as_frame=as_frame, return_X_y=True)
-    assert type(X) is type(bunch.data)
-    assert type(y) is type(bunch.target)
-    np.testing.assert_array_equal(X, bunch.data)
-    np.testing.assert_array_equal(y, bunch.target)
+def test_return_X_y_equals_bunch(census, frame):
+    X, y = load_census(as_frame=True, return_X_y=True)
+    assert (type(X), type(y)) == (pd.DataFrame, pd.Series)
+    assert X.equals(frame[FEATURES])
+    assert y.equals(frame["weekly_income"])
+    X, y = load_census(return_X_y=True)
+    np.testing.assert_array_equal(X, census.data)
+    np.testing.assert_array_equal(y, census.target)
 
 
 def test_arguments_are_keyword_only():
@@ -204,9 +207,8 @@ def test_arguments_are_keyword_only():
         load_census(True)
 
 
-def test_two_calls_are_equal_and_independent():
-    census = load_census()
-    other = load_census()
+def test_two_calls_are_equal_and_independent(census):
+    census, other = load_census(), census
     np.testing.assert_array_equal(census.data, other.data)
     np.testing.assert_array_equal(census.target, other.target)
     np.testing.assert_array_equal(census.state, other.state)
@@ -222,16 +224,6 @@ def test_two_calls_are_equal_and_independent():
     np.testing.assert_array_equal(third.data, expected["data"])
     assert third.feature_names == other.feature_names == FEATURES
     assert third.target_names == other.target_names == ["weekly_income"]
-
-
-def test_frames_can_be_written_to_without_touching_each_other():
-    framed = load_census(as_frame=True)
-    framed.data.loc[:, "age"] = -1.0
-    framed.target.iloc[0] = -1.0
-    assert framed.frame["age"].min() == 25
-    assert framed.frame["weekly_income"].min() > 0
-    framed.frame["education"] = 0.0
-    assert framed.data["education"].min() == 9
 
 
 @pytest.mark.slow

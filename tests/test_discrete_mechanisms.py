@@ -18,7 +18,6 @@ from skparisk.mechanisms import (
     ExponentialChoice,
     ExponentialMechanism,
     RandomizedResponse,
-    _discrete,
 )
 
 mpmath.mp.dps = 60
@@ -111,7 +110,8 @@ def test_each_output_has_exactly_its_share_of_the_draws(monkeypatch):
             starts = ends - mechanism.weights[row]
             draws = np.concatenate([starts, ends - 1]).astype(np.uint64)
             monkeypatch.setattr(
-                _discrete, "sample_uniform_integers", lambda *_, d=draws: d
+                "skparisk.mechanisms._discrete.sample_uniform_integers",
+                lambda *_, d=draws: d,
             )
             outputs = mechanism.sample(np.full(draws.size, row))
             np.testing.assert_array_equal(outputs, [*range(n_outputs)] * 2)
@@ -146,9 +146,8 @@ def test_a_probability_that_becomes_zero_is_not_silently_infinite():
     assert DiscreteMechanism([[1, tiny, 0], [0.4, 0.5, 0.1]]).epsilon == math.inf
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
+def test_what_is_no_law_is_refused():
+    for matrix, message in [
         ([0.5, 0.5], "matrix must have the shape"),
         (np.zeros((0, 2)), "matrix must have the shape"),
         (np.zeros((2, 0)), "matrix must have the shape"),
@@ -158,21 +157,19 @@ def test_a_probability_that_becomes_zero_is_not_silently_infinite():
         ([[0.5, 0.5], [0.5, 0.4]], "sum of 0.9"),
         ([[0.5, 0.5], [1.0, 1.0]], "sum of 2"),
         ([[0.5, 0.5 + 2e-9]], "matrix must have rows that sum to 1"),
-    ],
-)
-def test_what_is_no_law_is_refused(matrix, message):
-    with pytest.raises(ValueError, match=message):
-        DiscreteMechanism(matrix)
-    DiscreteMechanism([[0.5, 0.5 + 5e-10]])
+    ]:
+        with pytest.raises(ValueError, match=message):
+            DiscreteMechanism(matrix)
+        DiscreteMechanism([[0.5, 0.5 + 5e-10]])
 
 
-@pytest.mark.parametrize("inputs", [[2], [-1], [0.0], ["0"], np.uint64(2**63), [None]])
-def test_an_input_that_is_no_row_is_refused_without_naming_it(inputs):
-    mechanism = DiscreteMechanism(np.eye(2))
-    with pytest.raises(
-        ValueError, match=r"^inputs must be whole numbers in \[0, 2\)\.$"
-    ):
-        mechanism.sample(inputs)
+def test_an_input_that_is_no_row_is_refused_without_naming_it():
+    for inputs in [[2], [-1], [0.0], ["0"], np.uint64(2**63), [None]]:
+        mechanism = DiscreteMechanism(np.eye(2))
+        with pytest.raises(
+            ValueError, match=r"^inputs must be whole numbers in \[0, 2\)\.$"
+        ):
+            mechanism.sample(inputs)
 
 
 def test_any_shape_of_inputs():
@@ -240,21 +237,17 @@ def test_a_seed_repeats_and_takes_nothing_from_the_system(release, monkeypatch):
         release("seed")
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
+def test_mechanisms_are_values():
+    for mechanism in [
         ExponentialMechanism(2.0, 0.5),
         ExponentialChoice(2**41, -40),
         RandomizedResponse(3, epsilon=1.0),
         DiscreteMechanism([[0.5, 0.5], [0.25, 0.75]]),
-    ],
-    ids=lambda mechanism: type(mechanism).__name__,
-)
-def test_mechanisms_are_values(mechanism):
-    for twin in (copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))):
-        assert repr(twin) == repr(mechanism)
-        if not isinstance(mechanism, DiscreteMechanism):
-            assert twin == mechanism
-            assert hash(twin) == hash(mechanism)
-    with pytest.raises(AttributeError):
-        mechanism.epsilon = 3.0
+    ]:
+        for twin in (copy.deepcopy(mechanism), pickle.loads(pickle.dumps(mechanism))):
+            assert repr(twin) == repr(mechanism)
+            if not isinstance(mechanism, DiscreteMechanism):
+                assert twin == mechanism
+                assert hash(twin) == hash(mechanism)
+        with pytest.raises(AttributeError):
+            mechanism.epsilon = 3.0

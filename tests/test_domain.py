@@ -95,23 +95,20 @@ def test_columns_of_pandas_are_moved_in_their_types():
     assert moved["small"].dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    ("column", "inside", "outside"),
-    [
+def test_the_type_does_not_tell_if_a_value_was_moved():
+    for column, inside, outside in [
         (Categories([0.5, 1, 2]), [1, 2], [1, 7]),
         (Categories([1000, 1]), np.array([1, 1], "i1"), np.array([1, 2], "i1")),
         (Categories([1, "x"]), pd.array(["x"] * 2, "str"), pd.array(["x", "y"], "str")),
         (Interval(0.5, 3), [True, True], [True, False]),
         (Interval(0, 1e6), np.array([1, 1], "f2"), np.array([1, -1], "f2")),
-    ],
-)
-def test_the_type_does_not_tell_if_a_value_was_moved(column, inside, outside):
-    inside, outside = pd.DataFrame({"a": inside}), pd.DataFrame({"a": outside})
-    one, two = (Domain([column]).clip(frame)[0]["a"] for frame in (inside, outside))
-    assert one.dtype == two.dtype
-    assert one[0] == two[0] == inside["a"][0]
-    assert one.tolist() != two.tolist()
-    assert (one.index == inside.index).all()
+    ]:
+        inside, outside = pd.DataFrame({"a": inside}), pd.DataFrame({"a": outside})
+        one, two = (Domain([column]).clip(frame)[0]["a"] for frame in (inside, outside))
+        assert one.dtype == two.dtype
+        assert one[0] == two[0] == inside["a"][0]
+        assert one.tolist() != two.tolist()
+        assert (one.index == inside.index).all()
 
 
 def test_columns_of_polars_are_moved_in_their_types():
@@ -247,9 +244,8 @@ def test_boxes_are_known_where_all_is_numbers():
     assert Domain([None]).target_box is None
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_bad_domains_are_refused():
+    for make, message in [
         (lambda: Interval(2, 1), r"low <= high, got \(2, 1\)"),
         (lambda: Interval(0, np.inf), "two finite ends"),
         (lambda: Interval("a", "b"), "two finite ends"),
@@ -261,11 +257,9 @@ def test_boxes_are_known_where_all_is_numbers():
         (lambda: Categories([[1], [2]]), "at least one text"),
         (lambda: Categories(["a"], "b"), "default must be a category, got 'b'"),
         (lambda: Domain([(0, 1)]), "columns of a Domain must be Interval, Categories"),
-    ],
-)
-def test_bad_domains_are_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make()
 
 
 def test_encoded_targets_keep_their_default():

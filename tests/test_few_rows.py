@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from rows import risk_for_rows
 
 from skparisk import PrivateRidge, SecretSample, SensitivitySampler
-from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, Terms
 from skparisk.core.claim import Doubt
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError, ReferenceWarning
 from skparisk.neighbors import n_own
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.sensitivity._terms import agree, calibrate
+from skparisk.sensitivity import calibrate
 
 RNG = np.random.default_rng(5)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -28,10 +29,15 @@ RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 
 
-def make_terms(n_pairs, gamma=0.05, *, rule="exchangeable", target=None, **how):
+LAPLACE = Laplace()
+
+
+def make_terms(
+    n_pairs, gamma=0.05, *, rule=None, target=None, law=LAPLACE, n_neighbors=1, **how
+):
     target = Target(1.0, gamma) if target is None else target
-    usual = {"law": "laplace", "shape": "isotropic"}
-    return agree(n_pairs, target, rule=rule, **(usual | how))
+    rule = Exchangeable(n_neighbors) if rule is None else rule
+    return Terms(target, law, "isotropic", rule, n_pairs // n_neighbors, **how)
 
 
 def make_sampler(**parameters):
@@ -42,40 +48,42 @@ def make_sampler(**parameters):
 # The terms
 
 
-@pytest.mark.parametrize("gamma", [0.3, 0.05, 0.01])
-@pytest.mark.parametrize("n_independent", [150, 450, 999])
-def test_the_fresh_pair_is_one_more_of_the_independent_ones(n_independent, gamma):
+def test_the_fresh_pair_is_one_more_of_the_independent_ones():
     """Of M pairs (M + 1) gamma - 1 may be above the noise, and that share of any m."""
-    terms = make_terms(1000, gamma).for_rows(n_independent)
-    exact = Fraction(gamma) - (1 - Fraction(gamma)) / n_independent
-    of_few = ((n_independent + 1) * Fraction(gamma) - 1) / n_independent
-    assert exact == of_few
-    assert terms.risk == pytest.approx(float(exact), rel=1e-14)
-    least = min(k for k in range(1, 1001) if Fraction(1001 - k, 1001) <= exact)
-    assert terms.order_index == least
-    assert Fraction(1000 - terms.order_index, 1000) <= of_few
-    assert terms.target.gamma == gamma
+    for gamma in [0.3, 0.05, 0.01]:
+        for n_independent in [150, 450, 999]:
+            terms = make_terms(1000, gamma).for_rows(n_independent)
+            exact = Fraction(gamma) - (1 - Fraction(gamma)) / n_independent
+            of_few = ((n_independent + 1) * Fraction(gamma) - 1) / n_independent
+            assert exact == of_few
+            assert terms.risk == pytest.approx(float(exact), rel=1e-14)
+            least = min(k for k in range(1, 1001) if Fraction(1001 - k, 1001) <= exact)
+            assert terms.order_index == least
+            assert Fraction(1000 - terms.order_index, 1000) <= of_few
+            assert terms.target.gamma == gamma
 
 
-@every_rule
-@pytest.mark.parametrize("n_independent", [None, 2000, 2001, 10**9])
-def test_more_rows_than_pairs_change_nothing(rule, n_independent):
-    terms = make_terms(2000, rule=rule)
-    assert terms.risk == 0.05
-    assert terms.for_rows(n_independent) is terms
-    fewer = terms.for_rows(1999)
-    assert fewer.risk == risk_for_rows(0.05, 1999, 2000, n_own=1) < 0.05
+def test_more_rows_than_pairs_change_nothing():
+    for rule in RULES.values():
+        for n_independent in [None, 2000, 2001, 10**9]:
+            terms = make_terms(2000, rule=rule)
+            assert terms.risk == 0.05
+            assert terms.for_rows(n_independent) is terms
+            fewer = terms.for_rows(1999)
+            assert fewer.risk == risk_for_rows(0.05, 1999, 2000, n_own=1) < 0.05
 
 
-@every_rule
-@pytest.mark.parametrize("n_independent", [0, 1, 2, 19])
-def test_where_nothing_is_left_the_largest_pair_counts(rule, n_independent):
-    terms = make_terms(2000, rule=rule)
-    fewest = terms.for_rows(n_independent)
-    assert fewest.order_index == 2000 > terms.order_index
-    certified = rule.certify_risk(2000, 2000)
-    assert fewest.risk == (1 / 2000 if type(rule) is Exchangeable else certified)
-    assert certified <= fewest.risk < 0.05
+def test_where_nothing_is_left_the_largest_pair_counts():
+    for rule in RULES.values():
+        for n_independent in [0, 1, 2, 19]:
+            terms = make_terms(2000, rule=rule)
+            fewest = terms.for_rows(n_independent)
+            assert fewest.order_index == 2000 > terms.order_index
+            certified = rule.certify_risk(2000, 2000)
+            assert fewest.risk == (
+                1 / 2000 if type(rule) is Exchangeable else certified
+            )
+            assert certified <= fewest.risk < 0.05
 
 
 @every_rule
@@ -97,7 +105,7 @@ def test_the_risk_for_one_pair_of_rows_is_that_of_one_more():
 def test_a_known_risk_over_the_noise_is_not_made_one_that_no_pairs_control():
     """As 1/4 is by 3 pairs, which is what two pairs of rows leave of 1/2."""
     both = Target(1.0, 0.5, randomness="both")
-    terms = make_terms(3, target=both, law="gaussian").for_rows(2)
+    terms = make_terms(3, target=both, law=Gaussian()).for_rows(2)
     assert terms.risk == 1 / 3
     pairs = SampledPairs(np.ones((3, 1)), None, np.zeros(1), n_independent=2)
     noise, claim = calibrate(pairs, both, law="gaussian", n_records=10)
@@ -122,6 +130,7 @@ def test_pairs_that_are_just_enough_stay_as_they_are():
 def test_fewer_rows_never_ask_for_less(rule, n_pairs, gamma, rows):
     try:
         terms = make_terms(n_pairs, gamma, rule=rule)
+        assert terms.order_index
     except CalibrationError:
         return
     few, more = (terms.for_rows(n) for n in rows)
@@ -144,7 +153,7 @@ def test_pairs_of_one_database_count_each(n_independent):
 
 def test_pairs_for_the_shape_do_not_count():
     """Of 1000 pairs half calibrate, for which 500 rows of their own are enough."""
-    terms = make_terms(1000, shape="whitened")
+    terms = make_terms(1000, n_shape=500)
     assert terms.n_calibrating == 500
     assert terms.for_rows(500) is terms
     assert terms.for_rows(499).risk == risk_for_rows(0.05, 499, 500, n_own=1)
@@ -162,10 +171,7 @@ def test_advantages_stay_as_they_are():
 def test_rows_of_a_table_are_counted(relation):
     """300 rows are 150 pairs of two records, or 300 of one."""
     sampler = make_sampler(
-        reference=TableReference(PUBLIC),
-        relation=relation,
-        n_records=100,
-        n_pairs=700,
+        reference=TableReference(PUBLIC), relation=relation, n_records=100, n_pairs=700
     ).fit(PRIVATE[:100])
     stricter = risk_for_rows(0.05, 300, 700, n_own=n_own(relation))
     index = Exchangeable().order_index(700, stricter)
@@ -200,9 +206,8 @@ def test_a_secret_sample_is_counted_as_it_is():
     assert evidence.evidence.order_index == index
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
+def test_the_sensitivity_of_a_gamma_is_that_of_noise_for_it():
+    for plan in [
         {},
         {"calibration": "pac"},
         {"calibration": "dkw", "n_pairs": 3000, "gamma": 0.06},
@@ -210,24 +215,18 @@ def test_a_secret_sample_is_counted_as_it_is():
         {"neighbors_per_database": 4},
         {"law": "gaussian", "delta": 1e-3},
         {"randomness": "both"},
-    ],
-    ids=str,
-)
-def test_the_sensitivity_of_a_gamma_is_that_of_noise_for_it(plan):
-    sampler = make_sampler(**({"n_pairs": 400} | plan)).fit(PUBLIC)
-    for gamma in (sampler.gamma, 0.1, 0.2):
-        other = sampler.calibrate(gamma=gamma)
-        assert other.sensitivity_ == sampler.sensitivity_at(gamma)
+    ]:
+        sampler = make_sampler(**({"n_pairs": 400} | plan)).fit(PUBLIC)
+        for gamma in (sampler.gamma, 0.1, 0.2):
+            other = sampler.calibrate(gamma=gamma)
+            assert other.sensitivity_ == sampler.sensitivity_at(gamma)
 
 
 @pytest.mark.parametrize("calibration", RULES)
 def test_noise_is_more_than_without_the_rows(calibration):
     sampler = make_sampler(calibration=calibration, n_pairs=2000).fit(PUBLIC)
     plain, claim = calibrate(
-        sampler.differences_,
-        Target(1.0),
-        rule=calibration,
-        n_records=300,
+        sampler.differences_, Target(1.0), rule=calibration, n_records=300
     )
     assert sampler.noise_scale_ > plain.noise_scale
     assert sampler.risk_ < claim.risk <= 0.05
@@ -237,12 +236,7 @@ def test_noise_is_more_than_without_the_rows(calibration):
 def test_risks_over_the_noise_are_stricter_as_well(law):
     def find(n_independent):
         pairs.n_independent = n_independent
-        return calibrate(
-            pairs,
-            Target(1.0, randomness="both"),
-            law=law,
-            n_records=300,
-        )
+        return calibrate(pairs, Target(1.0, randomness="both"), law=law, n_records=300)
 
     pairs = SampledPairs(RNG.normal(size=(400, 2)), None, np.zeros(2))
     (plain, claim), (same, _), (fewer, stricter) = map(find, (None, 400, 150))

@@ -135,9 +135,8 @@ def test_local_sensitivity_is_the_width_of_the_range(low, high, stated):
     assert moves.max() == stated
 
 
-@pytest.mark.parametrize(
-    ("query", "values", "relation", "stated"),
-    [
+def test_sampled_sensitivity_of_extreme_records_is_the_stated_one():
+    for query, values, relation, stated in [
         (np.sum, (0.0, 1.0), "replace-one", 1),
         (np.sum, (0.0, 1.0), "add-remove", 1),
         (np.sum, (20e3, 200e3), "replace-one", 180e3),
@@ -145,24 +144,20 @@ def test_local_sensitivity_is_the_width_of_the_range(low, high, stated):
         (np.mean, (20e3, 200e3), "replace-one", 180e3 / 10),
         (histogram, (18.0, 64.0), "replace-one", 2),
         (histogram, (18.0, 64.0), "add-remove", 1),
-    ],
-)
-def test_sampled_sensitivity_of_extreme_records_is_the_stated_one(
-    query, values, relation, stated
-):
-    sampler = SensitivitySampler(
-        query,
-        gamma=0.1,
-        noise_shape="isotropic",
-        n_pairs=200,
-        n_records=10,
-        relation=relation,
-        reference=CallableReference(lambda n, rng: rng.choice(values, size=(n, 1))),
-        random_state=0,
-    ).fit([[values[0]]] * 10)
-    assert sampler.sensitivity_ == pytest.approx(stated, rel=1e-12)
-    known = LaplaceMechanism(stated, 1.0, sampler.n_outputs_)
-    assert sampler.noise_scale_ == pytest.approx(known.noise_scale, rel=2e-6)
+    ]:
+        sampler = SensitivitySampler(
+            query,
+            gamma=0.1,
+            noise_shape="isotropic",
+            n_pairs=200,
+            n_records=10,
+            relation=relation,
+            reference=CallableReference(lambda n, rng: rng.choice(values, size=(n, 1))),
+            random_state=0,
+        ).fit([[values[0]]] * 10)
+        assert sampler.sensitivity_ == pytest.approx(stated, rel=1e-12)
+        known = LaplaceMechanism(stated, 1.0, sampler.n_outputs_)
+        assert sampler.noise_scale_ == pytest.approx(known.noise_scale, rel=2e-6)
 
 
 def test_one_record_is_released_with_the_width_of_the_range():
@@ -171,22 +166,22 @@ def test_one_record_is_released_with_the_width_of_the_range():
     assert sampler.fit([[20e3]]).sensitivity_ == 180e3
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 82 / 3])
-@pytest.mark.parametrize("sensitivity", [1.0, 2.0, 82.0, 180e3, 200e3])
-def test_laplace_noise_has_the_scale_and_the_level_that_are_stated(
-    sensitivity, epsilon
-):
-    mechanism = LaplaceMechanism(sensitivity, epsilon)
-    scale = mechanism.noise_scale
-    assert sensitivity / epsilon <= scale < sensitivity / epsilon * (1 + 1e-6)
-    assert mechanism.privacy_loss(sensitivity) == pytest.approx(epsilon, rel=1e-6)
-    # The largest ratio of the two densities is exp(1/b) for a distance of 1.
-    outputs = np.linspace(-5, 5, 1001) * scale
-    ratio = stats.laplace.logpdf(outputs, 0, scale) - stats.laplace.logpdf(
-        outputs, sensitivity, scale
-    )
-    assert ratio.max() == pytest.approx(sensitivity / scale, rel=1e-9)
-    assert ratio.max() <= epsilon
+def test_laplace_noise_has_the_scale_and_the_level_that_are_stated():
+    for epsilon in [0.1, 1.0, 82 / 3]:
+        for sensitivity in [1.0, 2.0, 82.0, 180e3, 200e3]:
+            mechanism = LaplaceMechanism(sensitivity, epsilon)
+            scale = mechanism.noise_scale
+            assert sensitivity / epsilon <= scale < sensitivity / epsilon * (1 + 1e-6)
+            assert mechanism.privacy_loss(sensitivity) == pytest.approx(
+                epsilon, rel=1e-6
+            )
+            # The largest ratio of the two densities is exp(1/b) for a distance of 1.
+            outputs = np.linspace(-5, 5, 1001) * scale
+            ratio = stats.laplace.logpdf(outputs, 0, scale) - stats.laplace.logpdf(
+                outputs, sensitivity, scale
+            )
+            assert ratio.max() == pytest.approx(sensitivity / scale, rel=1e-9)
+            assert ratio.max() <= epsilon
 
 
 def test_alice_has_a_level_of_82_thirds():
@@ -207,31 +202,37 @@ def test_coin_flips_tell_the_truth_three_times_in_four():
     assert round(math.log(3), 2) == 1.10
 
 
-@pytest.mark.parametrize("p", [0.01, 0.25, 0.49, 0.51, 0.75, 0.9])
-def test_level_of_any_probability_of_the_truth(p):
-    level = math.log(max(p / (1 - p), (1 - p) / p))
-    response = RandomizedResponse(truth_probability=p)
-    assert response.epsilon == pytest.approx(level, rel=1e-12)
-    assert DiscreteMechanism(response.matrix).epsilon == pytest.approx(level, rel=1e-12)
+def test_level_of_any_probability_of_the_truth():
+    for p in [0.01, 0.25, 0.49, 0.51, 0.75, 0.9]:
+        level = math.log(max(p / (1 - p), (1 - p) / p))
+        response = RandomizedResponse(truth_probability=p)
+        assert response.epsilon == pytest.approx(level, rel=1e-12)
+        assert DiscreteMechanism(response.matrix).epsilon == pytest.approx(
+            level, rel=1e-12
+        )
 
 
-@pytest.mark.parametrize("p", [0.75, 0.3])
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_estimate_of_the_survey_is_the_stated_one_and_unbiased(p, share):
-    n = 10
-    response = RandomizedResponse(truth_probability=p)
-    yes = p * share + (1 - p) * (1 - share)
-    counts = np.arange(n + 1)
-    weights = stats.binom.pmf(counts, n, yes)
-    estimates = np.array(
-        [response.estimate_proportions([1] * c + [0] * (n - c)) for c in counts]
-    )
-    stated = (counts / n - p) / (1 - 2 * p)
-    np.testing.assert_allclose(estimates[:, 0], stated, atol=1e-12)
-    np.testing.assert_allclose(weights @ estimates, [1 - share, share], atol=1e-12)
-    variance = weights @ (estimates[:, 1] - share) ** 2
-    assert variance == pytest.approx(yes * (1 - yes) / n / (2 * p - 1) ** 2)
-    assert variance == pytest.approx(response.variance([1 - share, share], n)[1])
+def test_estimate_of_the_survey_is_the_stated_one_and_unbiased():
+    for p in [0.75, 0.3]:
+        for share in [0.0, 0.3, 1.0]:
+            n = 10
+            response = RandomizedResponse(truth_probability=p)
+            yes = p * share + (1 - p) * (1 - share)
+            counts = np.arange(n + 1)
+            weights = stats.binom.pmf(counts, n, yes)
+            estimates = np.array(
+                [response.estimate_proportions([1] * c + [0] * (n - c)) for c in counts]
+            )
+            stated = (counts / n - p) / (1 - 2 * p)
+            np.testing.assert_allclose(estimates[:, 0], stated, atol=1e-12)
+            np.testing.assert_allclose(
+                weights @ estimates, [1 - share, share], atol=1e-12
+            )
+            variance = weights @ (estimates[:, 1] - share) ** 2
+            assert variance == pytest.approx(yes * (1 - yes) / n / (2 * p - 1) ** 2)
+            assert variance == pytest.approx(
+                response.variance([1 - share, share], n)[1]
+            )
 
 
 def test_estimates_of_the_exercise():
@@ -289,27 +290,29 @@ def test_laplace_is_an_exponential_mechanism_of_twice_the_scale():
     np.testing.assert_allclose(law, expected / expected.sum(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-@pytest.mark.parametrize("n", [10, 1000])
-def test_the_stated_variance_of_gaussian_noise_is_more_than_enough(n, epsilon):
-    delta = 1 / n**2
-    for sensitivity, n_outputs, stated in (
-        (190e3, 1, 2 * math.log(1.25 * n**2) * 190e3**2 / epsilon**2),
-        (math.sqrt(2), 11, 4 * math.log(1.25 * n**2) / epsilon**2),
-    ):
-        textbook = math.sqrt(stated)
-        mechanism = GaussianMechanism(sensitivity, epsilon, delta, n_outputs=n_outputs)
-        scales = np.array([textbook, mechanism.noise_scale])
-        spent = gaussian_delta(epsilon, sensitivity / scales)
-        assert spent[0] < spent[1] == pytest.approx(delta, rel=1e-4)
+def test_the_stated_variance_of_gaussian_noise_is_more_than_enough():
+    for epsilon in [0.1, 1.0]:
+        for n in [10, 1000]:
+            delta = 1 / n**2
+            for sensitivity, n_outputs, stated in (
+                (190e3, 1, 2 * math.log(1.25 * n**2) * 190e3**2 / epsilon**2),
+                (math.sqrt(2), 11, 4 * math.log(1.25 * n**2) / epsilon**2),
+            ):
+                textbook = math.sqrt(stated)
+                mechanism = GaussianMechanism(
+                    sensitivity, epsilon, delta, n_outputs=n_outputs
+                )
+                scales = np.array([textbook, mechanism.noise_scale])
+                spent = gaussian_delta(epsilon, sensitivity / scales)
+                assert spent[0] < spent[1] == pytest.approx(delta, rel=1e-4)
 
 
-@pytest.mark.parametrize(("n", "p"), [(2, 0.75), (2, 0.6), (5, 0.6), (100, 0.02)])
-def test_level_of_reported_places(n, p):
-    q = (1 - p) / (n - 1)
-    matrix = np.full((n, n), q) + (p - q) * np.eye(n)
-    level = math.log(p * (n - 1) / (1 - p))
-    assert DiscreteMechanism(matrix).epsilon == pytest.approx(level, rel=1e-9)
-    response = RandomizedResponse(n, truth_probability=p)
-    assert response.epsilon == pytest.approx(level, rel=1e-12)
-    np.testing.assert_allclose(response.matrix, matrix, rtol=1e-12)
+def test_level_of_reported_places():
+    for n, p in [(2, 0.75), (2, 0.6), (5, 0.6), (100, 0.02)]:
+        q = (1 - p) / (n - 1)
+        matrix = np.full((n, n), q) + (p - q) * np.eye(n)
+        level = math.log(p * (n - 1) / (1 - p))
+        assert DiscreteMechanism(matrix).epsilon == pytest.approx(level, rel=1e-9)
+        response = RandomizedResponse(n, truth_probability=p)
+        assert response.epsilon == pytest.approx(level, rel=1e-12)
+        np.testing.assert_allclose(response.matrix, matrix, rtol=1e-12)

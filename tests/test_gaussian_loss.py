@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from skparisk.core.laws import Gaussian
-from skparisk.core.losses import (
-    gaussian_delta,
-    gaussian_loss_exceedance,
-    largest_shift,
-)
+from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance, largest_shift
 
 gaussian_risk = Gaussian().risk
 gaussian_shift = Gaussian().largest_shift
@@ -68,20 +64,20 @@ def shift_for(epsilon, x):
 # The law
 
 
-@pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 40.0])
-def test_loss_is_normal(shift):
+def test_loss_is_normal():
     """Mean half the squared shift, standard deviation the shift, in both tails."""
-    normal = stats.norm(shift**2 / 2, shift)
-    loss = normal.isf([1 - 1e-15, 0.99, 0.5, 0.4, 0.01, 1e-20, 1e-200])
-    np.testing.assert_allclose(
-        gaussian_loss_exceedance(loss, shift), normal.sf(loss), rtol=1e-11
-    )
-    epsilon = loss[loss >= 0]
-    np.testing.assert_allclose(
-        gaussian_risk(epsilon, shift),
-        normal.sf(epsilon) + normal.cdf(-epsilon),
-        rtol=1e-11,
-    )
+    for shift in [1e-6, 0.1, 1.0, 3.0, 40.0]:
+        normal = stats.norm(shift**2 / 2, shift)
+        loss = normal.isf([1 - 1e-15, 0.99, 0.5, 0.4, 0.01, 1e-20, 1e-200])
+        np.testing.assert_allclose(
+            gaussian_loss_exceedance(loss, shift), normal.sf(loss), rtol=1e-11
+        )
+        epsilon = loss[loss >= 0]
+        np.testing.assert_allclose(
+            gaussian_risk(epsilon, shift),
+            normal.sf(epsilon) + normal.cdf(-epsilon),
+            rtol=1e-11,
+        )
 
 
 def test_loss_of_simulated_outputs_has_the_law():
@@ -153,36 +149,36 @@ def test_laws_are_monotone(epsilon, shift, factor):
 # Delta
 
 
-@pytest.mark.parametrize("epsilon", [0, 1e-12, 1e-3, 0.1, 1, 10, 700, 1e4])
-def test_delta_has_all_its_digits(epsilon):
+def test_delta_has_all_its_digits():
     """Theorem 8 in high precision, from shifts of 1e-14 to deltas of 1e-300.
 
     What one rounding of the shift moves is allowed, not more: a delta of 1e-100
     moves by 1e-13.
     """
-    with mpmath.workdps(50):
-        for x in [-6, -2, -0.5, -0.1, 0.01, 0.3, 1, 2, 4, 8, 15, 21, 30, 36]:
-            if epsilon == 0 and x >= 0:
-                continue
-            shift = shift_for(epsilon, x)
-            exact = exact_delta(epsilon, shift)
-            digits = 4e-15 + 2e-16 * abs(x) * (abs(x) + shift)
-            error = float(abs(gaussian_delta(epsilon, shift) / exact - 1))
-            assert error <= digits
-            assert error <= 1e-13 or exact < 1e-100
+    for epsilon in [0, 1e-12, 1e-3, 0.1, 1, 10, 700, 1e4]:
+        with mpmath.workdps(50):
+            for x in [-6, -2, -0.5, -0.1, 0.01, 0.3, 1, 2, 4, 8, 15, 21, 30, 36]:
+                if epsilon == 0 and x >= 0:
+                    continue
+                shift = shift_for(epsilon, x)
+                exact = exact_delta(epsilon, shift)
+                digits = 4e-15 + 2e-16 * abs(x) * (abs(x) + shift)
+                error = float(abs(gaussian_delta(epsilon, shift) / exact - 1))
+                assert error <= digits
+                assert error <= 1e-13 or exact < 1e-100
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 10.0])
-def test_delta_has_all_its_digits_where_its_form_changes(epsilon):
+def test_delta_has_all_its_digits_where_its_form_changes():
     """Both forms agree with high precision around a shift of one half."""
-    with mpmath.workdps(50):
-        for shift in [1e-8, 0.1, 0.3, math.nextafter(0.5, 0), 0.5, 0.6]:
-            exact = exact_delta(epsilon, shift)
-            if exact < 1e-300:
-                continue
-            assert gaussian_delta(epsilon, shift) == pytest.approx(
-                float(exact), rel=1e-14 + 2e-16 * (epsilon / shift) ** 2, abs=0
-            )
+    for epsilon in [0.0, 1e-3, 1.0, 10.0]:
+        with mpmath.workdps(50):
+            for shift in [1e-8, 0.1, 0.3, math.nextafter(0.5, 0), 0.5, 0.6]:
+                exact = exact_delta(epsilon, shift)
+                if exact < 1e-300:
+                    continue
+                assert gaussian_delta(epsilon, shift) == pytest.approx(
+                    float(exact), rel=1e-14 + 2e-16 * (epsilon / shift) ** 2, abs=0
+                )
 
 
 @pytest.mark.parametrize("shift", [0.05, 0.5, 1.0, 3.0])
@@ -230,14 +226,13 @@ def test_shift_is_safe_and_tight(inverse, law, epsilon, target):
     assert inverse(epsilon, target) == shift
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(("inverse", "law"), INVERSES)
-@pytest.mark.parametrize("epsilon", EXTREME_LEVELS)
-@pytest.mark.parametrize("target", EXTREME_TARGETS)
-def test_shift_is_safe_and_tight_far_out(inverse, law, epsilon, target):
+def test_shift_is_safe_and_tight_far_out():
     """From targets of 1e-300 on, and levels up to a million."""
-    shift = inverse(epsilon, target)
-    assert law(epsilon, shift) <= target < law(epsilon, 1.001 * shift)
+    for inverse, law in INVERSES:
+        for epsilon in EXTREME_LEVELS:
+            for target in EXTREME_TARGETS:
+                shift = inverse(epsilon, target)
+                assert law(epsilon, shift) <= target < law(epsilon, 1.001 * shift)
 
 
 @pytest.mark.parametrize(("inverse", "law"), INVERSES)
@@ -266,23 +261,23 @@ def test_shifts_are_monotone_and_in_order(epsilon, target, factor):
     assert one_side <= analytic * (1 + 1e-14)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0, 100.0])
-@pytest.mark.parametrize("target", [1e-100, 1e-10, 0.01, 0.5, 0.9])
-def test_shifts_have_twelve_digits(epsilon, target):
+def test_shifts_have_twelve_digits():
     """The roots in high precision, and the closed form of the explicit one."""
-    with mpmath.workdps(200):
-        z = -mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(target))
-        closed = z + mpmath.sqrt(z**2 + 2 * mpmath.mpf(epsilon))
-        explicit = gaussian_explicit_shift(epsilon, target)
-        assert explicit == pytest.approx(float(closed), rel=1e-12)
+    for epsilon in [1e-6, 0.5, 3.0, 100.0]:
+        for target in [1e-100, 1e-10, 0.01, 0.5, 0.9]:
+            with mpmath.workdps(200):
+                z = -mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * mpmath.mpf(target))
+                closed = z + mpmath.sqrt(z**2 + 2 * mpmath.mpf(epsilon))
+                explicit = gaussian_explicit_shift(epsilon, target)
+                assert explicit == pytest.approx(float(closed), rel=1e-12)
 
-        def excess(a):
-            return mpmath.log(exact_delta(epsilon, a) / mpmath.mpf(target))
+                def excess(a):
+                    return mpmath.log(exact_delta(epsilon, a) / mpmath.mpf(target))
 
-        found = gaussian_shift(epsilon, target)
-        bracket = (found * (1 - 1e-6), found * (1 + 1e-6))
-        root = mpmath.findroot(excess, bracket, tol=1e-20)
-        assert found == pytest.approx(float(root), rel=1e-12)
+                found = gaussian_shift(epsilon, target)
+                bracket = (found * (1 - 1e-6), found * (1 + 1e-6))
+                root = mpmath.findroot(excess, bracket, tol=1e-20)
+                assert found == pytest.approx(float(root), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -356,13 +351,13 @@ def test_epsilon_ends():
             assert gaussian_delta(epsilon, shift) <= delta
 
 
-@pytest.mark.parametrize("shift", [1e-200, 1e-25, 1e-18, 1e-12, 1e-6])
-def test_epsilon_of_tiny_shifts_is_tight(shift):
+def test_epsilon_of_tiny_shifts_is_tight():
     """It is of the size of the shift then, not of the bracket it is looked for in."""
-    delta = 0.01 * gaussian_delta(0.0, shift)
-    epsilon = gaussian_delta_epsilon(delta, shift)
-    assert gaussian_delta(epsilon, shift) <= delta
-    assert gaussian_delta(0.999 * epsilon, shift) > delta
+    for shift in [1e-200, 1e-25, 1e-18, 1e-12, 1e-6]:
+        delta = 0.01 * gaussian_delta(0.0, shift)
+        epsilon = gaussian_delta_epsilon(delta, shift)
+        assert gaussian_delta(epsilon, shift) <= delta
+        assert gaussian_delta(0.999 * epsilon, shift) > delta
 
 
 # What goes in, what comes out
@@ -392,9 +387,9 @@ def test_inverses_return_floats():
     assert gaussian_delta_epsilon(0.1, []).shape == (0,)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_bad_input_is_refused_with_name_value_and_range():
+    """Each message has the name, the value and what is allowed."""
+    for call, message in [
         (
             lambda: gaussian_loss_exceedance(math.nan, 1),
             r"epsilon must be in \[-inf, inf\].*nan",
@@ -410,9 +405,6 @@ def test_inverses_return_floats():
                 (lambda f=law: f("1", 1), r"epsilon must be in .*inf\], got '1'"),
             ]
         ),
-    ],
-)
-def test_bad_input_is_refused_with_name_value_and_range(call, message):
-    """Each message has the name, the value and what is allowed."""
-    with pytest.raises(ValueError, match=message):
-        call()
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()

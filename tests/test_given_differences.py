@@ -5,20 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from noise_plans import learned_shape
 
-from skparisk.core.calibrate import (
-    DKW,
-    PAC,
-    Exchangeable,
-    Target,
-    as_curve,
-)
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, as_curve
 from skparisk.core.claim import Assumption
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
-from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import calibrate, calibrate_known
+from skparisk.sensitivity import calibrate, calibrate_known
 
 
 def differences_of(n_pairs, n_outputs=1):
@@ -51,51 +45,45 @@ def test_pairs_without_an_answer_count_as_infinitely_far_apart(wrap):
     assert missing.risk == certificate.risk
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
+def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused():
+    for plan in [
         {"target": Target(0.5, 0.1)},
         {"target": Target(0.5, 0.1, randomness="both")},
         {"target": Target(0.5, 0.1, randomness="both"), "law": "gaussian"},
-    ],
-)
-def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused(plan):
-    differences = differences_of(999, 2)
-    differences[:150] = np.inf
-    message = "^150 of 999 sampled pairs have a database without an answer, so no noise"
-    with pytest.raises(CalibrationError, match=message) as refused:
-        calibrate(differences, **plan, n_records=10, random_state=0)
-    assert refused.value.target == 0.1
-    assert refused.value.best == pytest.approx(151 / 1000)
+    ]:
+        differences = differences_of(999, 2)
+        differences[:150] = np.inf
+        message = (
+            "^150 of 999 sampled pairs have a database without an answer, so no noise"
+        )
+        with pytest.raises(CalibrationError, match=message) as refused:
+            calibrate(differences, **plan, n_records=10, random_state=0)
+        assert refused.value.target == 0.1
+        assert refused.value.best == pytest.approx(151 / 1000)
 
 
-@pytest.mark.parametrize(
-    "values", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 1.0], [np.nan, np.nan]]
-)
-def test_sampled_pairs_have_all_of_an_answer_or_nothing(values):
-    differences = differences_of(99, 2)
-    differences[7] = values
-    with pytest.raises(
-        ValueError, match=r"^differences of SampledPairs must be without"
-    ):
-        calibrate(sampled(differences), Target(0.5, 0.1), n_records=10)
+def test_sampled_pairs_have_all_of_an_answer_or_nothing():
+    for values in [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 1.0], [np.nan, np.nan]]:
+        differences = differences_of(99, 2)
+        differences[7] = values
+        with pytest.raises(
+            ValueError, match=r"^differences of SampledPairs must be without"
+        ):
+            calibrate(sampled(differences), Target(0.5, 0.1), n_records=10)
 
 
-@pytest.mark.parametrize(
-    ("differences", "shape"),
-    [
+def test_differences_are_a_table_of_numbers():
+    for differences, shape in [
         (np.ones(99), r"\(99,\)"),
         (np.ones((99, 0)), r"\(99, 0\)"),
         (np.ones((9, 9, 1)), r"\(9, 9, 1\)"),
         (np.full((99, 1), np.nan), r"\(99, 1\)"),
-    ],
-)
-def test_differences_are_a_table_of_numbers(differences, shape):
-    message = (
-        rf"^differences must be a table of shape .* without NaN, got shape {shape}"
-    )
-    with pytest.raises(ValueError, match=message):
-        calibrate(differences, Target(0.5, 0.1), n_records=10)
+    ]:
+        message = (
+            rf"^differences must be a table of shape .* without NaN, got shape {shape}"
+        )
+        with pytest.raises(ValueError, match=message):
+            calibrate(differences, Target(0.5, 0.1), n_records=10)
 
 
 def test_a_delta_is_claimed_only_where_it_is_used():
@@ -115,11 +103,7 @@ def test_what_is_said_of_pairs_is_on_the_certificate():
     target, given = Target(0.5, 0.1), {"n_records": 10}
     _, plain = calibrate(differences, target, **given)
     _, told = calibrate(
-        differences,
-        target,
-        relation="add-remove",
-        reference="a census",
-        **given,
+        differences, target, relation="add-remove", reference="a census", **given
     )
     assert (plain.relation, told.relation) == ("replace-one", "add-remove")
     assert not plain.void
@@ -225,7 +209,7 @@ def test_a_shape_is_learned_as_from_so_many_independent_pairs(weights):
     pairs = SampledPairs(differences, None, np.zeros(3), **known)
     target = Target(0.5, 0.1)
     noise, _ = calibrate(pairs, target, shape="whitened", n_records=10)
-    expected = fit_noise_shape("whitened", differences[:120], None, weights, 40)
+    expected = learned_shape("whitened", differences[:120], **known)
     np.testing.assert_allclose(noise.shape.factor, expected.factor)
 
 
@@ -254,9 +238,9 @@ def test_weights_of_any_size_choose_a_shape():
     assert noise.shape.name in ("diagonal", "whitened")
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
+def test_pairs_may_be_infinitely_far_apart_in_noise_scales():
+    """Warnings are errors here. All of their attackers gain, whatever the noise."""
+    for plan in [
         {},
         {"rule": "pac"},
         {"rule": "dkw"},
@@ -264,17 +248,13 @@ def test_weights_of_any_size_choose_a_shape():
         {"target": Target(0.5, 0.5, randomness="both"), "law": "gaussian"},
         {"target": Target(0.5, 0.5, randomness="both")},
         {"target": Target.of_advantage(0.5)},
-    ],
-    ids=str,
-)
-def test_pairs_may_be_infinitely_far_apart_in_noise_scales(plan):
-    """Warnings are errors here. All of their attackers gain, whatever the noise."""
-    differences = np.array([[1e-300]] * 70 + [[1e300]] * 29)
-    noise, claim = calibrate(
-        differences, **({"target": Target(0.5, 0.5)} | plan), n_records=10
-    )
-    assert 1e-302 < noise.noise_scale < 1e-298
-    assert 0.3 <= claim.evidence.advantage.mean <= 0.6
+    ]:
+        differences = np.array([[1e-300]] * 70 + [[1e300]] * 29)
+        noise, claim = calibrate(
+            differences, **({"target": Target(0.5, 0.5)} | plan), n_records=10
+        )
+        assert 1e-302 < noise.noise_scale < 1e-298
+        assert 0.3 <= claim.evidence.advantage.mean <= 0.6
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -282,9 +262,7 @@ def test_noise_for_a_small_level_has_a_fine_grid(k):
     """Of so many steps that rounding is paid for, sampled or known."""
     epsilon = 1e-7
     differences = differences_of(99, k)
-    made = [
-        (calibrate(differences, Target(epsilon, 0.1), n_records=10)[0], k),
-    ]
+    made = [(calibrate(differences, Target(epsilon, 0.1), n_records=10)[0], k)]
     choice, _ = calibrate(
         differences, Target(epsilon, 0.1), law="exponential", n_records=10
     )

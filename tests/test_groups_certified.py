@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from skparisk.core.calibrate import Target
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 N, R = 99, 4
 
@@ -50,17 +50,22 @@ def asked(law, **target):
     return Target(1.0, 0.1, **({"delta": 1e-4} if law == "gaussian" else {}) | target)
 
 
-@every_law
-@pytest.mark.parametrize("r", [1, R])
-def test_gains_are_read_one_database_below(law, r):
-    pairs = groups(r=r)
-    noise, claim = calibrate(pairs, asked(law), law=law, n_records=10)
-    measured, distances = claim.evidence.advantage, np.abs(pairs.differences[:, 0])
-    index, ordered = claim.evidence.order_index, np.sort(distances)
-    below = noise.noise_scale * ordered[index - 1 - r] / ordered[index - 1]
-    gained, detected = GAINS[law](distances / below)
-    assert measured.mean == pytest.approx(mean_of(gained, r), rel=1e-4)
-    assert measured.mean_detected == pytest.approx(mean_of(detected, r), rel=1e-4)
+def test_gains_are_read_one_database_below():
+    for law in GAINS:
+        for r in [1, R]:
+            pairs = groups(r=r)
+            noise, claim = calibrate(pairs, asked(law), law=law, n_records=10)
+            measured, distances = (
+                claim.evidence.advantage,
+                np.abs(pairs.differences[:, 0]),
+            )
+            index, ordered = claim.evidence.order_index, np.sort(distances)
+            below = noise.noise_scale * ordered[index - 1 - r] / ordered[index - 1]
+            gained, detected = GAINS[law](distances / below)
+            assert measured.mean == pytest.approx(mean_of(gained, r), rel=1e-4)
+            assert measured.mean_detected == pytest.approx(
+                mean_of(detected, r), rel=1e-4
+            )
 
 
 @pytest.mark.parametrize("r", [1, R])
@@ -82,43 +87,40 @@ def test_other_levels_of_a_risk_over_the_noise_count_databases(r):
     np.testing.assert_allclose(certified, expected, rtol=1e-3)
 
 
-@every_law
-@pytest.mark.parametrize("r", [1, R])
-def test_noise_for_an_advantage_counts_databases(law, r):
-    pairs = groups(r=r)
-    distances = np.abs(pairs.differences[:, 0])
-    target = Target.of_advantage(0.1)
-    noise, claim = calibrate(pairs, target, law=law, n_records=10)
-    gained, _ = GAINS[law](distances / noise.noise_scale)
-    assert mean_of(gained, r) == pytest.approx(0.1, rel=1e-4)
-    allowed = 0.1 * (N + 1)
-    below = brentq(
-        lambda s: GAINS[law](distances / s)[0].sum() / r - allowed, 1e-3, 1e3
-    )
-    _, detected = GAINS[law](distances / below)
-    told = claim.evidence.advantage.mean_detected
-    assert told == pytest.approx(min(mean_of(detected, r), 0.11), rel=1e-4)
+def test_noise_for_an_advantage_counts_databases():
+    for law in GAINS:
+        for r in [1, R]:
+            pairs = groups(r=r)
+            distances = np.abs(pairs.differences[:, 0])
+            target = Target.of_advantage(0.1)
+            noise, claim = calibrate(pairs, target, law=law, n_records=10)
+            gained, _ = GAINS[law](distances / noise.noise_scale)
+            assert mean_of(gained, r) == pytest.approx(0.1, rel=1e-4)
+            allowed = 0.1 * (N + 1)
+            below = brentq(
+                lambda s: GAINS[law](distances / s)[0].sum() / r - allowed, 1e-3, 1e3
+            )
+            _, detected = GAINS[law](distances / below)
+            told = claim.evidence.advantage.mean_detected
+            assert told == pytest.approx(min(mean_of(detected, r), 0.11), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
+def test_pairs_that_differ_by_rounding_alone_ask_for_no_noise():
+    """Most of these: it would be for nothing but rounding errors."""
+    for target, message in [
         (Target.of_advantage(0.1), r"at advantage=0\.1 is 0"),
         (Target(1.0, 0.1, randomness="both"), r"at gamma=0\.1 is 0"),
         (Target(1.0, 0.1, 1e-6), r"at gamma=0\.1 is 0"),
-    ],
-)
-def test_pairs_that_differ_by_rounding_alone_ask_for_no_noise(target, message):
-    """Most of these: it would be for nothing but rounding errors."""
-    differences = np.full((99, 1), 1e-9)
-    differences[:5] = 1
-    pairs = SampledPairs(differences, None, np.full(1, 1e-9))
-    how = {"law": "gaussian", "n_records": 10}
-    with pytest.raises(CalibrationError, match=message):
-        calibrate(pairs, target, **how)
-    alone = SampledPairs(differences, None, np.zeros(1))
-    noise, _ = calibrate(alone, target, **how)
-    assert noise.noise_scale > 0
+    ]:
+        differences = np.full((99, 1), 1e-9)
+        differences[:5] = 1
+        pairs = SampledPairs(differences, None, np.full(1, 1e-9))
+        how = {"law": "gaussian", "n_records": 10}
+        with pytest.raises(CalibrationError, match=message):
+            calibrate(pairs, target, **how)
+        alone = SampledPairs(differences, None, np.zeros(1))
+        noise, _ = calibrate(alone, target, **how)
+        assert noise.noise_scale > 0
 
 
 @pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])

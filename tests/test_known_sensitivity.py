@@ -6,15 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
-from noise_plans import (
-    DELTA,
-    EPSILON,
-    GAMMA,
-    GRID,
-    PRIVATE,
-    PRIVATE_TARGETS,
-    losses,
-)
+from certificates import filed
+from noise_plans import DELTA, EPSILON, GAMMA, GRID, PRIVATE, PRIVATE_TARGETS, losses
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -25,7 +18,6 @@ from skparisk import (
     PrivacyLedger,
     PrivateRidge,
 )
-from skparisk._filed import filed
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact
@@ -74,23 +66,23 @@ def test_claim_is_what_was_asked_for(name):
     assert words in claim.guarantee
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_it_is_a_parameter_like_any_other(name):
-    model = PrivateRidge(sensitivity=KNOWN[name])
-    assert repr(clone(model)) == repr(model)
-    if isinstance(KNOWN[name], KnownSensitivity):
-        model.set_params(sensitivity__sensitivity=2.0, epsilon=0.1)
-        assert fit(model.sensitivity).sensitivity_ == 2.0
-        KNOWN[name].set_params(sensitivity=0.5)
+def test_it_is_a_parameter_like_any_other():
+    for name in KNOWN:
+        model = PrivateRidge(sensitivity=KNOWN[name])
+        assert repr(clone(model)) == repr(model)
+        if isinstance(KNOWN[name], KnownSensitivity):
+            model.set_params(sensitivity__sensitivity=2.0, epsilon=0.1)
+            assert fit(model.sensitivity).sensitivity_ == 2.0
+            KNOWN[name].set_params(sensitivity=0.5)
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_infinite_level_is_ridge_itself(name):
-    model = fit(KNOWN[name], epsilon=math.inf)
-    assert model.noise_scale_ == 0
-    assert not model.certificate_.private
-    again = fit(KNOWN[name], epsilon=math.inf)
-    np.testing.assert_array_equal(model.coef_, again.coef_)
+def test_infinite_level_is_ridge_itself():
+    for name in KNOWN:
+        model = fit(KNOWN[name], epsilon=math.inf)
+        assert model.noise_scale_ == 0
+        assert not model.certificate_.private
+        again = fit(KNOWN[name], epsilon=math.inf)
+        np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
 def test_noise_does_not_depend_on_the_records():
@@ -98,18 +90,18 @@ def test_noise_does_not_depend_on_the_records():
     assert one.certificate_ == two.certificate_
 
 
-@pytest.mark.parametrize("gamma", [0.01, 0.49, 0.8])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_number_is_short_for_laplace_noise_without_a_risk(gamma, fit_intercept):
-    models = [
-        fit(known, gamma=gamma, fit_intercept=fit_intercept)
-        for known in (0.5, KnownSensitivity(0.5))
-    ]
-    assert models[0].certificate_ == models[1].certificate_
-    n_outputs = models[0].certificate_.evidence.n_outputs
-    mechanism = LaplaceMechanism(0.5, EPSILON, n_outputs)
-    assert models[0].noise_scale_ == mechanism.noise_scale
-    assert models[0].risk_ == 0
+def test_number_is_short_for_laplace_noise_without_a_risk():
+    for gamma in [0.01, 0.49, 0.8]:
+        for fit_intercept in [True, False]:
+            models = [
+                fit(known, gamma=gamma, fit_intercept=fit_intercept)
+                for known in (0.5, KnownSensitivity(0.5))
+            ]
+            assert models[0].certificate_ == models[1].certificate_
+            n_outputs = models[0].certificate_.evidence.n_outputs
+            mechanism = LaplaceMechanism(0.5, EPSILON, n_outputs)
+            assert models[0].noise_scale_ == mechanism.noise_scale
+            assert models[0].risk_ == 0
 
 
 def test_large_risk_over_the_noise_spares_noise_for_one_output_only():
@@ -221,10 +213,8 @@ class Hidden:
         raise AssertionError("the records were looked at")
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
+def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at():
+    for known, message in [
         *(
             (KnownSensitivity(value), f"sensitivity must be .* above 0, got {text}")
             for value, text in [
@@ -254,14 +244,10 @@ class Hidden:
             KnownSensitivity(1.0, at_risk=True, delta=DELTA),
             r"delta must be 0 with at_risk=True, got 0\.001",
         ),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at(
-    known, message
-):
-    model = PrivateRidge(sensitivity=known)
-    with pytest.raises(ValueError, match=message):
-        model.fit(Hidden(), Hidden())
+    ]:
+        model = PrivateRidge(sensitivity=known)
+        with pytest.raises(ValueError, match=message):
+            model.fit(Hidden(), Hidden())
 
 
 def test_laws_by_name_and_by_object_are_the_same():

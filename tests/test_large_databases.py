@@ -21,9 +21,8 @@ from skparisk.queries import (
     Query,
     RidgeQuery,
     UnitsQuery,
-    _sums,
 )
-from skparisk.reference import TableReference, _base, _rows
+from skparisk.reference import TableReference, _rows
 from skparisk.reference._parted import Parted
 from skparisk.sensitivity import sample_differences
 
@@ -38,8 +37,8 @@ WAYS = {"one by one": (10**9, 0.0), "most": (0, 4.0), "too many": (0, 0.0)}
 @seeds
 def test_counts_have_the_law_of_draws_with_replacement(seed, way, monkeypatch):
     """Each row, and two of them together, are binomial; nothing 10 % off is."""
-    monkeypatch.setattr(_rows, "_MANY", WAYS[way][0])
-    monkeypatch.setattr(_rows, "_MARGIN", WAYS[way][1])
+    monkeypatch.setattr("skparisk.reference._rows._MANY", WAYS[way][0])
+    monkeypatch.setattr("skparisk.reference._rows._MARGIN", WAYS[way][1])
     rng = np.random.default_rng(seed)
     own = np.tile(np.array([[1, 4]]), (N_DRAWS, 1))
     counts = _rows.draw_shared_rows(N_OTHERS + 2, own, LENGTH, rng)
@@ -117,18 +116,20 @@ LINEAR = {
 }
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", LINEAR)
-def test_differences_of_counted_databases_are_those_of_answers(name, relation):
-    query, n_classes = LINEAR[name], 3 if name == "three classes" else 2
-    X, y = make_data(n_classes, 60)
-    pairs = pairs_from(TableReference(X, y), n_records=200, relation=relation, size=10)
-    assert pairs._shared.dtype.kind == "u"
-    found = query.on_pool(pairs.pool, 200)(pairs)
-    expected = plain_differences(query, pairs)
-    slack = 1e-12 * np.abs(query(X, y)).max()
-    assert (np.abs(found.values) >= np.abs(expected) - slack).all()
-    assert (np.abs(found.values - expected) <= found.errors + slack).all()
+def test_differences_of_counted_databases_are_those_of_answers():
+    for relation in RELATIONS:
+        for name in LINEAR:
+            query, n_classes = LINEAR[name], 3 if name == "three classes" else 2
+            X, y = make_data(n_classes, 60)
+            pairs = pairs_from(
+                TableReference(X, y), n_records=200, relation=relation, size=10
+            )
+            assert pairs._shared.dtype.kind == "u"
+            found = query.on_pool(pairs.pool, 200)(pairs)
+            expected = plain_differences(query, pairs)
+            slack = 1e-12 * np.abs(query(X, y)).max()
+            assert (np.abs(found.values) >= np.abs(expected) - slack).all()
+            assert (np.abs(found.values - expected) <= found.errors + slack).all()
 
 
 def test_a_class_that_is_missing_is_noticed_from_counts():
@@ -183,24 +184,21 @@ def test_a_query_that_is_known_to_answer_alike_is_asked_once(known):
     assert fitted.query_.n_asked == 1 + (not known)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_queries_that_say_so_answer_alike():
+    for query in [
         RidgeQuery(),
         LinearSVCQuery((0, 2)),
         make_query(2),
         MomentsQuery([0.0] * 5, [1.0] * 5, n_records=100, n_targets=1),
         UnitsQuery(RidgeQuery(), (1.0, 2.0, 4.0, 1.0)),
-    ],
-)
-def test_queries_that_say_so_answer_alike(query):
-    X, y = make_data(2, 100)
-    assert query.is_repeatable
-    assert dataclasses.is_dataclass(query)
-    before = vars(query).copy()
-    np.testing.assert_array_equal(query(X, y), query(X.copy(), y.copy()))
-    assert vars(query) == before
-    assert not MeanQuery().is_repeatable  # cheap, so it is tried
+    ]:
+        X, y = make_data(2, 100)
+        assert query.is_repeatable
+        assert dataclasses.is_dataclass(query)
+        before = vars(query).copy()
+        np.testing.assert_array_equal(query(X, y), query(X.copy(), y.copy()))
+        assert vars(query) == before
+        assert not MeanQuery().is_repeatable  # cheap, so it is tried
 
 
 # Fits of many records
@@ -218,10 +216,10 @@ def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):
             seen.append((self.n_neighbors, self.n_pairs))
             return super().sample(*args, **words)
 
-    monkeypatch.setattr(choice, "PairSpec", Spy)
+    monkeypatch.setattr("skparisk.linear_model._penalty_choice.PairSpec", Spy)
     models = []
     for least in (100, 10**6):
-        monkeypatch.setattr(choice, "_LARGE", least)
+        monkeypatch.setattr("skparisk.linear_model._penalty_choice._LARGE", least)
         model = PrivateRidge(random_state=0, epsilon=0.5)
         model.fit(X[:300], y[:300], X_reference=X[300:], y_reference=y[300:])
         models.append(model)
@@ -247,8 +245,8 @@ def test_databases_of_many_records_are_answered_in_parts(monkeypatch):
         "__call__",
         lambda self, *data: asked.append(data) or answer(self, *data),
     )
-    monkeypatch.setattr(_base, "_TAKEN_AT_ONCE", 3_000)
-    monkeypatch.setattr(_sums, "_MANY", 10_000)
+    monkeypatch.setattr("skparisk.reference._base._TAKEN_AT_ONCE", 3_000)
+    monkeypatch.setattr("skparisk.queries._sums._MANY", 10_000)
     parted = clone(sampler).fit(*data)
     np.testing.assert_allclose(
         parted.differences_, plain.differences_, rtol=0, atol=1e-12

@@ -6,7 +6,7 @@ from counts import rejects_counts, seeds
 
 from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.exceptions import PrivacyLeakWarning
-from skparisk.queries import RidgeQuery, _sums
+from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference, _rows
 
 N_ROWS = 3000
@@ -36,7 +36,7 @@ def test_rows_that_are_looked_at_when_drawn_give_the_same_differences(
     words = {"relation": relation, "n_records": 120}
     query = RidgeQuery(1.0, fit_intercept=fit_intercept)
     once = fitted(query, ROWS[:, :3], ROWS[:, 3], **words).differences_
-    monkeypatch.setattr(_sums, "_SMALL_POOL", 0)
+    monkeypatch.setattr("skparisk.queries._sums._SMALL_POOL", 0)
     drawn = fitted(query, ROWS[:, :3], ROWS[:, 3], **words).differences_
     np.testing.assert_allclose(drawn, once, rtol=0, atol=1e-12)
 
@@ -68,8 +68,8 @@ def test_private_records_in_a_file_are_recognized(tmp_path):
 @seeds
 def test_rows_of_a_huge_table_are_drawn_without_replacement(seed, monkeypatch):
     """As of a small one: all subsets of the others are equally likely."""
-    monkeypatch.setattr(_rows, "_MOST_PLACES", 0)
-    monkeypatch.setattr(_rows, "_DENSE", 0)
+    monkeypatch.setattr("skparisk.reference._rows._MOST_PLACES", 0)
+    monkeypatch.setattr("skparisk.reference._rows._DENSE", 0)
     rng = np.random.default_rng(seed)
     own = np.tile([[2]], (20_000, 1))
     rows = _rows.draw_subsets(7, own, 3, rng)
@@ -143,19 +143,16 @@ def test_blocks_without_targets_and_frames():
     assert table.pool.y is None
 
 
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
+def test_blocks_that_are_no_table_are_refused():
+    for blocks, message in [
         ([], "at least one block"),
         ([(ROWS[:, :3], ROWS[:5, 3])], "same number of rows"),
         ([(ROWS[:, :3], ROWS[:, 3]), ROWS[:, :3]], "Either all blocks"),
         ([ROWS, np.full((2, 4), np.inf)], "infinity"),
         ([ROWS, ROWS[:, :3]], "same columns, in the same order, got 4 and 3"),
-    ],
-)
-def test_blocks_that_are_no_table_are_refused(blocks, message):
-    with pytest.raises(ValueError, match=message):
-        TableReference.of_blocks(blocks)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            TableReference.of_blocks(blocks)
 
 
 @pytest.mark.parametrize("columns", [["b", "a"], ["a"]])

@@ -22,8 +22,8 @@ from skparisk import (
 from skparisk.core.calibrate import PAC, Target
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _drawing
-from skparisk.sensitivity._terms import agree, calibrate, settle
+from skparisk.sensitivity import calibrate
+from skparisk.sensitivity._terms import agree, settle
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 3.0]
@@ -40,9 +40,8 @@ def make_terms(
     return agree(n_pairs, target, law=law, shape=shape, rule=rule)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "n_outputs", "expected"),
-    [
+def test_what_is_sampled_and_what_for():
+    for arguments, n_outputs, expected in [
         ({}, 3, ("auto", 1000, 500)),
         ({}, 1, ("isotropic", 1000, 0)),
         ({"law": "exponential"}, 3, ("isotropic", 1000, 0)),
@@ -58,27 +57,25 @@ def make_terms(
         ({"gamma": 0.01, "rule": PAC(0.01)}, 3, ("auto", 4343, 2048)),
         ({"advantage": 0.002}, 3, ("auto", 4548, 2048)),
         ({"gamma": 0.002, "randomness": "both", "law": "gaussian"}, 3, None),
-    ],
-)
-def test_what_is_sampled_and_what_for(arguments, n_outputs, expected):
-    terms = settle(make_terms(**arguments), n_outputs)
-    found = terms.shape, terms.n_pairs, terms.n_shape_pairs
-    if expected is None:  # exact risks take one pair more or less
-        expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
-    assert found == expected
-    assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
-    assert settle(terms, n_outputs) == terms
-    assert terms.order_index <= terms.n_calibrating
+    ]:
+        terms = settle(make_terms(**arguments), n_outputs)
+        found = terms.shape, terms.n_pairs, terms.n_shape_pairs
+        if expected is None:  # exact risks take one pair more or less
+            expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
+        assert found == expected
+        assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
+        assert settle(terms, n_outputs) == terms
+        assert terms.order_index <= terms.n_calibrating
 
 
-@pytest.mark.parametrize("shape", ["auto", "isotropic", "whitened"])
-@pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])
-@pytest.mark.parametrize("gamma", [0.3, 0.05, 0.004])
-def test_enough_pairs_always_certify(shape, rule, gamma):
-    terms = settle(make_terms(shape=shape, rule=rule, gamma=gamma), 9)
-    risk = terms.rule.certify_risk(terms.n_calibrating, terms.order_index)
-    assert 0.8 * gamma <= risk <= gamma
-    assert terms.n_pairs >= 1000
+def test_enough_pairs_always_certify():
+    for shape in ["auto", "isotropic", "whitened"]:
+        for rule in ["exchangeable", "pac", "dkw"]:
+            for gamma in [0.3, 0.05, 0.004]:
+                terms = settle(make_terms(shape=shape, rule=rule, gamma=gamma), 9)
+                risk = terms.rule.certify_risk(terms.n_calibrating, terms.order_index)
+                assert 0.8 * gamma <= risk <= gamma
+                assert terms.n_pairs >= 1000
 
 
 def test_too_few_pairs_are_told_how_many_it_takes():
@@ -152,27 +149,27 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_weights_are_what_errors_do_to_predictions(name):
+def test_weights_are_what_errors_do_to_predictions():
     """In the order of the answer: coefficients by class, and then intercepts."""
-    query, k = QUERIES[name]
-    targets = (
-        LABELS % len(getattr(query, "classes", ()))
-        if "ridge" not in name
-        else np.column_stack([Y] * k)
-        if k > 1
-        else Y
-    )
-    many = np.random.default_rng(1).normal(size=(20_000, 3)) * [1.0, 9.0, 0.1] + 2.0
-    answer = query(X, targets)
-    weights = query.output_weights(many, answer.size)
-    error = np.random.default_rng(2).normal(size=answer.size)
-    scores = many @ error[: 3 * k].reshape(k, 3).T
-    if query.fit_intercept:
-        scores += error[3 * k :]
-    cost = np.mean(np.sum(scores**2, axis=1))
-    assert error @ weights @ error == pytest.approx(cost, rel=3e-3)
-    np.testing.assert_allclose(weights, weights.T)
+    for name in QUERIES:
+        query, k = QUERIES[name]
+        targets = (
+            LABELS % len(getattr(query, "classes", ()))
+            if "ridge" not in name
+            else np.column_stack([Y] * k)
+            if k > 1
+            else Y
+        )
+        many = np.random.default_rng(1).normal(size=(20_000, 3)) * [1.0, 9.0, 0.1] + 2.0
+        answer = query(X, targets)
+        weights = query.output_weights(many, answer.size)
+        error = np.random.default_rng(2).normal(size=answer.size)
+        scores = many @ error[: 3 * k].reshape(k, 3).T
+        if query.fit_intercept:
+            scores += error[3 * k :]
+        cost = np.mean(np.sum(scores**2, axis=1))
+        assert error @ weights @ error == pytest.approx(cost, rel=3e-3)
+        np.testing.assert_allclose(weights, weights.T)
 
 
 def test_directions_in_which_no_record_differs_weigh_something():
@@ -197,7 +194,7 @@ def test_weights_are_those_of_all_rows_of_a_table(monkeypatch):
         ).fit(X, Y)
         given = query.output_weights(records, 4)
         np.testing.assert_allclose(sampler.pairs_.weights, given)
-    monkeypatch.setattr(_drawing, "_MOST_WEIGHED", 30)
+    monkeypatch.setattr("skparisk.sensitivity._drawing._MOST_WEIGHED", 30)
     some = query.output_weights(records[np.linspace(0, 59, 30).astype(int)], 4)
     np.testing.assert_allclose(sampler.fit(X, Y).pairs_.weights, some)
 

@@ -46,7 +46,6 @@ from skparisk.reference import (
     Interval,
     LearnedRecords,
     TableReference,
-    _learned,
 )
 from skparisk.reference._learning import Learning
 from skparisk.reference._synthesis import (
@@ -84,24 +83,24 @@ def fitted(reference=LEARNED, epsilon=1.0, **parameters):
 # What the law is made of
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 4, 5])
-def test_one_record_moves_counts_and_products_by_their_sensitivity(n_columns):
+def test_one_record_moves_counts_and_products_by_their_sensitivity():
     """Over all neighbors: never more, and as much for the worst ones."""
-    records = [np.array(r) for r in itertools.product([-1.0, 1.0], repeat=n_columns)]
-    pairs = np.triu_indices(n_columns, 1)
-    moved, counted = [], []
-    for one, other in itertools.product(records, repeat=2):
-        products = np.outer(one, one)[pairs] - np.outer(other, other)[pairs]
-        moved.append(np.abs(products).sum())
-        counted.append(2 * np.count_nonzero(one != other))
-    assert max(moved) == sign_sensitivity(n_columns)
-    assert max(counted) == histogram_sensitivity(n_columns)
+    for n_columns in [1, 2, 3, 4, 5]:
+        records = [
+            np.array(r) for r in itertools.product([-1.0, 1.0], repeat=n_columns)
+        ]
+        pairs = np.triu_indices(n_columns, 1)
+        moved, counted = [], []
+        for one, other in itertools.product(records, repeat=2):
+            products = np.outer(one, one)[pairs] - np.outer(other, other)[pairs]
+            moved.append(np.abs(products).sum())
+            counted.append(2 * np.count_nonzero(one != other))
+        assert max(moved) == sign_sensitivity(n_columns)
+        assert max(counted) == histogram_sensitivity(n_columns)
 
 
 @given(
-    n=st.integers(1, 10**6),
-    epsilon=st.floats(1e-6, 1e3),
-    n_columns=st.integers(1, 200),
+    n=st.integers(1, 10**6), epsilon=st.floats(1e-6, 1e3), n_columns=st.integers(1, 200)
 )
 def test_the_levels_of_the_parts_are_that_of_the_whole(n, epsilon, n_columns):
     """Exactly; signs are left out where they would be lost."""
@@ -123,9 +122,9 @@ def test_the_learning_charges_what_it_was_given(n_columns):
     assert not ledger.spent.risk
 
 
-@pytest.mark.parametrize(
-    ("column", "classes", "values"),
-    [
+def test_positions_stand_for_values_of_the_same_bin():
+    """Values come back within the width of a bin, categories as they were."""
+    for column, classes, values in [
         (Interval(-2.0, 3.0), None, [-2.0, -1.1, 0.0, 2.9, 3.0]),
         (Interval(-2.0, 3.0, missing=True), None, [-2.0, np.nan, 3.0]),
         (Interval(1.0, 1.0), None, [1.0, 1.0]),
@@ -135,27 +134,24 @@ def test_the_learning_charges_what_it_was_given(n_columns):
         (Categories(["f", "m", None]), None, ["f", None, "m"]),
         (Categories([1, 0, None]), None, [1.0, np.nan, 0.0]),
         (Categories([True, False]), None, [True, False]),
-    ],
-)
-def test_positions_stand_for_values_of_the_same_bin(column, classes, values):
-    """Values come back within the width of a bin, categories as they were."""
-    axis = Axis.of(column, classes, 4)
-    kind = object if any(isinstance(v, str | None) for v in values) else None
-    given_ = np.array(values, dtype=kind)
-    rng = np.random.default_rng(0)
-    places = axis.place(given_, rng)
-    assert ((places >= 0) & (places < axis.n_counts)).all()
-    found = axis.values_at(places)
-    again = axis.place(found, rng)
-    if classes is not None:  # which may be in two bins
-        assert set(found) <= set(classes.tolist())
-        assert np.abs(again - places).max() < 1
-    elif column != Interval(1.0, 1.0):
-        assert (again.astype(int) == places.astype(int)).all()
-    if isinstance(column, Categories):
-        assert [None if v != v else v for v in found.tolist()] == [
-            None if v != v else v for v in values
-        ]
+    ]:
+        axis = Axis.of(column, classes, 4)
+        kind = object if any(isinstance(v, str | None) for v in values) else None
+        given_ = np.array(values, dtype=kind)
+        rng = np.random.default_rng(0)
+        places = axis.place(given_, rng)
+        assert ((places >= 0) & (places < axis.n_counts)).all()
+        found = axis.values_at(places)
+        again = axis.place(found, rng)
+        if classes is not None:  # which may be in two bins
+            assert set(found) <= set(classes.tolist())
+            assert np.abs(again - places).max() < 1
+        elif column != Interval(1.0, 1.0):
+            assert (again.astype(int) == places.astype(int)).all()
+        if isinstance(column, Categories):
+            assert [None if v != v else v for v in found.tolist()] == [
+                None if v != v else v for v in values
+            ]
 
 
 @given(st.lists(st.floats(-500, 1500), min_size=1, max_size=20), st.floats(0.01, 50))
@@ -198,24 +194,24 @@ def test_what_is_mostly_noise_is_a_warning_and_a_proviso():
 # What a release claims
 
 
-@pytest.mark.parametrize(("learned", "released"), [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)])
-@pytest.mark.parametrize("randomness", ["implicit", "both"])
-def test_the_level_is_the_larger_one(learned, released, randomness):
+def test_the_level_is_the_larger_one():
     """Also of other levels, and of what an attacker gains."""
-    reference = LearnedReference(SCHEMA, epsilon=learned)
-    model = fitted(reference, released, randomness=randomness)
-    claim = model.certificate_
-    assert claim.epsilon == model.epsilon_ == max(learned, released)
-    assert claim.risk <= 0.05
-    assert claim.private
-    assert claim.loss is None
-    assert claim.risk_at(learned * 0.99) == 1
-    assert claim.evidence.n_records == N - N // 5
-    assert claim.advantage.mean >= np.tanh(learned / 2)
-    assert Assumption.LEARNED_REFERENCE in claim.assumptions
-    assert "learned by histograms and a copula" in claim.guarantee
-    assert model.sampler_.calibrate(epsilon=3.0).certificate_.epsilon == 3.0
-    assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
+    for learned, released in [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)]:
+        for randomness in ["implicit", "both"]:
+            reference = LearnedReference(SCHEMA, epsilon=learned)
+            model = fitted(reference, released, randomness=randomness)
+            claim = model.certificate_
+            assert claim.epsilon == model.epsilon_ == max(learned, released)
+            assert claim.risk <= 0.05
+            assert claim.private
+            assert claim.loss is None
+            assert claim.risk_at(learned * 0.99) == 1
+            assert claim.evidence.n_records == N - N // 5
+            assert claim.advantage.mean >= np.tanh(learned / 2)
+            assert Assumption.LEARNED_REFERENCE in claim.assumptions
+            assert "learned by histograms and a copula" in claim.guarantee
+            assert model.sampler_.calibrate(epsilon=3.0).certificate_.epsilon == 3.0
+            assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
 
 
 def test_learning_has_a_level():
@@ -243,7 +239,9 @@ def test_a_fit_is_charged_once_for_the_larger_level():
 
 def test_what_does_not_fit_is_refused_before_anything_is_learned(monkeypatch):
     called = []
-    monkeypatch.setattr(_learned, "learn_copula", lambda *_, **__: called.append(_))
+    monkeypatch.setattr(
+        "skparisk.reference._learned.learn_copula", lambda *_, **__: called.append(_)
+    )
     with PrivacyLedger(0.9) as ledger, pytest.raises(BudgetExceededError):
         fitted(epsilon=0.5)
     with PrivacyLedger(0.9), pytest.raises(BudgetExceededError):
@@ -440,9 +438,8 @@ def test_what_was_learned_is_audited():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_makes_no_sense_is_refused():
+    for arguments, message in [
         ((7, 1.0), "schema must be a SchemaReference"),
         ((SCHEMA, 0.0), "epsilon of the LearnedReference"),
         ((SCHEMA, 1.0, 1.0), "fraction must be a number"),
@@ -451,11 +448,9 @@ def test_what_was_learned_is_audited():
             (SchemaReference([lambda n, rng: rng.random(n)]), 1.0),
             "must have a range or categories",
         ),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LearnedReference(*arguments)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            LearnedReference(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from linear_classifiers import (
     classes_2_3,
     each_shell,
     exact,
+    in_turn,
     make,
     make_data,
     numbers_of,
@@ -54,8 +55,7 @@ LABELS = {
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-@each_shell
+@pytest.mark.parametrize(("shell", "labels"), in_turn(LABELS.values()), ids=LABELS)
 def test_labels_of_any_type_are_predicted(shell, labels):
     labels = np.asarray(labels)
     X, y = make_data(90, len(labels))
@@ -105,8 +105,7 @@ WHO_TELLS = {
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("tells", WHO_TELLS.values(), ids=WHO_TELLS)
-@each_shell
+@pytest.mark.parametrize(("shell", "tells"), in_turn(WHO_TELLS.values()), ids=WHO_TELLS)
 def test_private_data_that_lack_a_class_are_fitted_without_a_word(shell, tells):
     parameters, reference = tells(shell)
     for y in (Y, np.full(100, 2)):  # of 3 classes
@@ -139,28 +138,34 @@ def test_support_vector_machines_have_a_minimizer_without_a_class(shell):
     assert (model.predict(X) == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("classes", "labels", "secret"),
-    [
-        ([0, 1], [0, 7777], "7777"),
-        ([0, 1], ["0", "zebra"], "zebra"),
-        (["a", "b"], ["a", "zebra"], "zebra"),
-        (["a", "b"], [0, 7777], "7777"),
-        ([7, 9], [True, False], "True"),
-    ],
-)
-@each_shell
-def test_labels_that_are_no_class_are_refused_but_not_told(
-    shell, classes, labels, secret
-):
-    model = make(shell, sensitivity=1.0, classes=classes)
-    with pytest.raises(ValueError, match="y has labels that are not among") as error:
-        model.fit(X, np.asarray(labels)[Y])
-    assert secret not in str(error.value)
-    assert error.value.__context__ is None or secret not in str(error.value.__context__)
-    reference = {"X_reference": X_PUBLIC, "y_reference": np.asarray(labels)[Y_PUBLIC]}
-    with pytest.raises(ValueError, match="y_reference has labels that are not among"):
-        model.fit(X, np.asarray(classes)[Y], **reference)
+def test_labels_that_are_no_class_are_refused_but_not_told():
+    for shell, given_ in in_turn(
+        [
+            ([0, 1], [0, 7777], "7777"),
+            ([0, 1], ["0", "zebra"], "zebra"),
+            (["a", "b"], ["a", "zebra"], "zebra"),
+            (["a", "b"], [0, 7777], "7777"),
+            ([7, 9], [True, False], "True"),
+        ]
+    ):
+        classes, labels, secret = given_
+        model = make(shell, sensitivity=1.0, classes=classes)
+        with pytest.raises(
+            ValueError, match="y has labels that are not among"
+        ) as error:
+            model.fit(X, np.asarray(labels)[Y])
+        assert secret not in str(error.value)
+        assert error.value.__context__ is None or secret not in str(
+            error.value.__context__
+        )
+        reference = {
+            "X_reference": X_PUBLIC,
+            "y_reference": np.asarray(labels)[Y_PUBLIC],
+        }
+        with pytest.raises(
+            ValueError, match="y_reference has labels that are not among"
+        ):
+            model.fit(X, np.asarray(classes)[Y], **reference)
 
 
 @each_shell

@@ -101,22 +101,24 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_fitted_attributes_are_the_documented_ones(way):
-    parameters, reference = WAYS[way]
-    model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
-    assert set(vars(model)) == PARAMETERS | FITTED
-    assert model.coef_.shape == (3,)
-    assert isinstance(model.intercept_, float)
-    assert model.epsilon_ == 1.0
-    assert model.risk_ <= model.gamma_
-    assert model.confidence_ == 1 - model.risk_
-    assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
-    assert model.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
-    assert model.certificate_.private
-    assert model.certificate_.evidence.n_records == 200
-    assert model.certificate_.evidence.n_outputs == 4
-    np.testing.assert_array_equal(model.predict(X), X @ model.coef_ + model.intercept_)
+def test_fitted_attributes_are_the_documented_ones():
+    for way in WAYS:
+        parameters, reference = WAYS[way]
+        model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
+        assert set(vars(model)) == PARAMETERS | FITTED
+        assert model.coef_.shape == (3,)
+        assert isinstance(model.intercept_, float)
+        assert model.epsilon_ == 1.0
+        assert model.risk_ <= model.gamma_
+        assert model.confidence_ == 1 - model.risk_
+        assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
+        assert model.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
+        assert model.certificate_.private
+        assert model.certificate_.evidence.n_records == 200
+        assert model.certificate_.evidence.n_outputs == 4
+        np.testing.assert_array_equal(
+            model.predict(X), X @ model.coef_ + model.intercept_
+        )
 
 
 def test_sampled_sensitivity_is_that_of_the_sampler():
@@ -130,20 +132,20 @@ def test_sampled_sensitivity_is_that_of_the_sampler():
     np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_targets", [None, 1, 2])
-def test_infinite_epsilon_is_scikit_learns_ridge(fit_intercept, n_targets):
-    X, y = make_data(60, n_targets)
-    ridge = Ridge(alpha=2.0, fit_intercept=fit_intercept).fit(X, y)
-    model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept)
-    public = make_data(30, n_targets)
-    model.fit(X, y, X_reference=public[0], y_reference=public[1])
-    np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=1e-12)
-    np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-11)
-    assert model.coef_.shape == ridge.coef_.shape
-    assert np.shape(model.intercept_) == np.shape(ridge.intercept_)
-    np.testing.assert_allclose(model.predict(X), ridge.predict(X), rtol=1e-12)
-    assert not model.certificate_.private
+def test_infinite_epsilon_is_scikit_learns_ridge():
+    for fit_intercept in [True, False]:
+        for n_targets in [None, 1, 2]:
+            X, y = make_data(60, n_targets)
+            ridge = Ridge(alpha=2.0, fit_intercept=fit_intercept).fit(X, y)
+            model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept)
+            public = make_data(30, n_targets)
+            model.fit(X, y, X_reference=public[0], y_reference=public[1])
+            np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=1e-12)
+            np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-11)
+            assert model.coef_.shape == ridge.coef_.shape
+            assert np.shape(model.intercept_) == np.shape(ridge.intercept_)
+            np.testing.assert_allclose(model.predict(X), ridge.predict(X), rtol=1e-12)
+            assert not model.certificate_.private
 
 
 def test_penalty_of_each_target():
@@ -164,17 +166,17 @@ def test_noise_differs_each_time_also_with_random_state():
     assert (first != second).all()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_noise_repeats_only_with_noise_random_state_which_warns(way):
-    parameters, reference = WAYS[way]
-    model = PrivateRidge(noise_random_state=1, random_state=0, **parameters)
-    coefs = []
-    for _ in range(2):
-        with pytest.warns(PrivacyLeakWarning, match="not private"):
-            coefs.append(model.fit(X, Y, **reference).coef_)
-    np.testing.assert_array_equal(*coefs)
-    assert not model.certificate_.private
-    assert "NOT private" in model.certificate_.guarantee
+def test_noise_repeats_only_with_noise_random_state_which_warns():
+    for way in WAYS:
+        parameters, reference = WAYS[way]
+        model = PrivateRidge(noise_random_state=1, random_state=0, **parameters)
+        coefs = []
+        for _ in range(2):
+            with pytest.warns(PrivacyLeakWarning, match="not private"):
+                coefs.append(model.fit(X, Y, **reference).coef_)
+        np.testing.assert_array_equal(*coefs)
+        assert not model.certificate_.private
+        assert "NOT private" in model.certificate_.guarantee
 
 
 def exact_statistics():
@@ -190,14 +192,14 @@ def exact_statistics():
     }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_pickle_holds_no_exact_statistic_of_the_private_data(way):
-    parameters, reference = WAYS[way]
-    model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
-    numbers = numbers_in(pickle.dumps(model))
-    for name, values in exact_statistics().items():
-        assert not numbers.intersection(np.asarray(values).tolist()), name
-    assert numbers.issuperset(model.coef_.tolist())  # the search does find numbers
+def test_pickle_holds_no_exact_statistic_of_the_private_data():
+    for way in WAYS:
+        parameters, reference = WAYS[way]
+        model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
+        numbers = numbers_in(pickle.dumps(model))
+        for name, values in exact_statistics().items():
+            assert not numbers.intersection(np.asarray(values).tolist()), name
+        assert numbers.issuperset(model.coef_.tolist())  # the search does find numbers
 
 
 def test_without_reference_it_warns_and_keeps_no_sampled_difference(monkeypatch):
@@ -361,43 +363,44 @@ def test_bound_scales_with_rows_and_targets(n, alpha, x_norm, y_bound):
         assert bound == pytest.approx(unit / x_norm * y_bound)
 
 
-@pytest.mark.parametrize(
-    ("n", "alpha", "expected"),
-    [
+def test_bound_of_known_cases():
+    for n, alpha, expected in [
         (1, 2.0, 2 / 3),  # 2 B = 2 n/(n + alpha)
         (100, 100.0, min(2.5 / 100, 2 / 101 * (1 + 99 / 199), 1.0)),
         (10_000, 1.0, 2 * 0.5 * (1 + 0.5 * math.sqrt(9999))),
         (25, 1.0, min(4.5, 1 + 0.5 * math.sqrt(24), 5.0)),
-    ],
-)
-def test_bound_of_known_cases(n, alpha, expected):
-    assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
+    ]:
+        assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])
-@pytest.mark.parametrize("alpha", [0.01, 0.3, 0.9, 1.0, 1.7, 2.5, 9.0, 300.0])
-def test_bound_is_put_together_from_the_largest_solution_and_gain(n, alpha):
+def test_bound_is_put_together_from_the_largest_solution_and_gain():
     """Each is a maximum over one eigenvalue or length, which is looked for here."""
-    share = np.linspace(0, 1, 200_001)
+    for n in [1, 2, 3, 10, 1000]:
+        for alpha in [0.01, 0.3, 0.9, 1.0, 1.7, 2.5, 9.0, 300.0]:
+            share = np.linspace(0, 1, 200_001)
 
-    def solution(m):  # of m records: sqrt(m s) / (s + alpha) at an eigenvalue s <= m
-        return (m * np.sqrt(share) / (m * share + alpha)).max()
+            def solution(
+                m,
+            ):  # of m records: sqrt(m s) / (s + alpha) at an eigenvalue s <= m
+                return (m * np.sqrt(share) / (m * share + alpha)).max()
 
-    gain = (share / (alpha + share**2)).max()  # of one record of length up to 1
-    size, smaller = solution(n), solution(n - 1)
-    replaced = min((2 + size) / alpha, 2 * gain * (1 + smaller), 2 * size)
-    removed = min(gain * (1 + smaller), size + smaller)
-    assert ridge_sensitivity_bound(n, alpha) == pytest.approx(replaced, rel=1e-6)
-    without = ridge_sensitivity_bound(n, alpha, relation="add-remove")
-    assert without == pytest.approx(removed, rel=1e-6)
+            gain = (share / (alpha + share**2)).max()  # of one record of length up to 1
+            size, smaller = solution(n), solution(n - 1)
+            replaced = min((2 + size) / alpha, 2 * gain * (1 + smaller), 2 * size)
+            removed = min(gain * (1 + smaller), size + smaller)
+            assert ridge_sensitivity_bound(n, alpha) == pytest.approx(
+                replaced, rel=1e-6
+            )
+            without = ridge_sensitivity_bound(n, alpha, relation="add-remove")
+            assert without == pytest.approx(removed, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["n_records", "alpha", "x_norm", "y_bound"])
-def test_limits_of_the_bound_are_refused_by_name(name):
-    with pytest.raises(ValueError, match=rf"^{name} must be"):
-        ridge_sensitivity_bound(**{"n_records": 9, "alpha": 1.0, name: 0})
-    with pytest.raises(ValueError, match=r"^alpha / x_norm\*\*2 must be"):
-        ridge_sensitivity_bound(9, 1e-300, x_norm=1e20)
+def test_limits_of_the_bound_are_refused_by_name():
+    for name in ["n_records", "alpha", "x_norm", "y_bound"]:
+        with pytest.raises(ValueError, match=rf"^{name} must be"):
+            ridge_sensitivity_bound(**{"n_records": 9, "alpha": 1.0, name: 0})
+        with pytest.raises(ValueError, match=r"^alpha / x_norm\*\*2 must be"):
+            ridge_sensitivity_bound(9, 1e-300, x_norm=1e20)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -561,22 +564,15 @@ def test_shows_as_html():
     assert "PrivateRidge" in PrivateRidge()._repr_html_()
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("parameters", "fit_parameters", "error", "message"),
-    [
+def test_bad_configurations_are_refused():
+    for parameters, fit_parameters, error, message in [
         ({"epsilon": 0.0}, {}, ValueError, r"epsilon must be a number in \(0, inf\]"),
         ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
         ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
         ({"alpha": A_DAY}, {}, ValueError, "alpha must be .* >= 0, got .*timedelta64"),
         ({"epsilon": A_DAY}, {}, ValueError, "epsilon must be .*, got .*timedelta64"),
         ({"sensitivity": A_DAY}, {}, ValueError, "sensitivity must .*timedelta64"),
-        (
-            {"noise_random_state": "x"},
-            {},
-            ValueError,
-            "noise_random_state must be",
-        ),
+        ({"noise_random_state": "x"}, {}, ValueError, "noise_random_state must be"),
         ({"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite number"),
         ({"sensitivity": True}, {}, ValueError, "sensitivity must be None, a Sens"),
         ({"sensitivity": "best"}, {}, ValueError, r"above 0 or 'bound'; got 'best'"),
@@ -681,11 +677,9 @@ def test_shows_as_html():
             ValueError,
             "takes targets, but the reference has none",
         ),
-    ],
-)
-def test_bad_configurations_are_refused(parameters, fit_parameters, error, message):
-    with pytest.raises(error, match=message):
-        PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
+    ]:
+        with pytest.raises(error, match=message):
+            PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
 
 
 def test_fit_that_fails_leaves_no_release_of_another_fit():
@@ -803,15 +797,18 @@ def test_the_better_of_two_is_released():
     assert scores["moments"] > scores["coefficients"] + 0.1
 
 
-@pytest.mark.parametrize("model", [PrivateRidge(), PrivateRidge(1.0), PrivateMoments()])
-@pytest.mark.parametrize("size", [1e160, 1e200])
-def test_public_numbers_whose_squares_are_infinite_are_named(model, size):
-    X = np.random.default_rng(0).normal(size=(200, 2))
-    model = clone(model).set_params(random_state=0)
-    with pytest.raises(ValueError, match=r"X_reference .* 1e150.* other units"):
-        model.fit(
-            X[:50], X[:50, 0], X_reference=size * X[50:], y_reference=size * X[50:, 1]
-        )
+def test_public_numbers_whose_squares_are_infinite_are_named():
+    for model in [PrivateRidge(), PrivateRidge(1.0), PrivateMoments()]:
+        for size in [1e160, 1e200]:
+            X = np.random.default_rng(0).normal(size=(200, 2))
+            model = clone(model).set_params(random_state=0)
+            with pytest.raises(ValueError, match=r"X_reference .* 1e150.* other units"):
+                model.fit(
+                    X[:50],
+                    X[:50, 0],
+                    X_reference=size * X[50:],
+                    y_reference=size * X[50:, 1],
+                )
 
 
 def test_a_public_column_beyond_all_squares_is_no_error_of_numpy():

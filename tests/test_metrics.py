@@ -250,21 +250,21 @@ class Failing(BaseEstimator):
         raise ValueError(f"secret {X[0, 0]}")
 
 
-@pytest.mark.parametrize("value", ["x", None, math.nan, pd.NA, pd.NaT, 10**400, 3j])
-@pytest.mark.parametrize("scoring", module._SCORINGS)
-def test_no_target_fails_or_changes_the_others(scoring, value):
-    X = np.arange(10.0)[:, np.newaxis] % 2
-    y = [*X[:, 0].astype(int).tolist()[:-1], value]
-    model = LogisticRegression().fit(X, X[:, 0].astype(int))
-    options = {"y_bounds": (0, 1)} if scoring in ERRORS else {}
-    options |= {"scoring": scoring, "epsilon": math.inf}
-    right = private_score(model, X, X[:, 0].astype(int), **options)
-    # Of whole numbers that are too large pandas 2.2 makes no column by itself.
-    kind = object if isinstance(value, int) else None
-    for targets in (y, pd.Series(y, dtype=kind)):
-        score = private_score(model, X, targets, **options)
-        most = 1 if scoring == "confusion_matrix" else 0.1
-        assert np.abs(score.value - right.value).sum() <= most + 1e-9
+def test_no_target_fails_or_changes_the_others():
+    for value in ["x", None, math.nan, pd.NA, pd.NaT, 10**400, 3j]:
+        for scoring in module._SCORINGS:
+            X = np.arange(10.0)[:, np.newaxis] % 2
+            y = [*X[:, 0].astype(int).tolist()[:-1], value]
+            model = LogisticRegression().fit(X, X[:, 0].astype(int))
+            options = {"y_bounds": (0, 1)} if scoring in ERRORS else {}
+            options |= {"scoring": scoring, "epsilon": math.inf}
+            right = private_score(model, X, X[:, 0].astype(int), **options)
+            # Of whole numbers that are too large pandas 2.2 makes no column by itself.
+            kind = object if isinstance(value, int) else None
+            for targets in (y, pd.Series(y, dtype=kind)):
+                score = private_score(model, X, targets, **options)
+                most = 1 if scoring == "confusion_matrix" else 0.1
+                assert np.abs(score.value - right.value).sum() <= most + 1e-9
 
 
 @pytest.mark.parametrize("scoring", module._SCORINGS)
@@ -304,22 +304,22 @@ def test_a_record_that_fails_does_not_change_how_others_are_scored(where):
     assert score.value * N == pytest.approx(N - 1)
 
 
-@pytest.mark.parametrize("scoring", module._SCORINGS)
-def test_predictions_that_are_missing_are_the_worst(scoring):
-    X = np.array([0.0, 1.0, math.nan, 3.0])[:, np.newaxis]
-    options = {"y_bounds": (0, 5)} if scoring in ERRORS else {}
-    options |= {"scoring": scoring, "epsilon": math.inf}
-    score = private_score(Missing(), X, [0, 1, 2, 3], **options)
-    assert (
-        np.sum(score.value)
-        == {
-            "accuracy": 0.75,
-            "confusion_matrix": 3,
-            "brier_score": pytest.approx(0.5, abs=1e-6),  # of four classes
-            "mean_absolute_error": 1.25,
-            "mean_squared_error": 6.25,
-        }[scoring]
-    )
+def test_predictions_that_are_missing_are_the_worst():
+    for scoring in module._SCORINGS:
+        X = np.array([0.0, 1.0, math.nan, 3.0])[:, np.newaxis]
+        options = {"y_bounds": (0, 5)} if scoring in ERRORS else {}
+        options |= {"scoring": scoring, "epsilon": math.inf}
+        score = private_score(Missing(), X, [0, 1, 2, 3], **options)
+        assert (
+            np.sum(score.value)
+            == {
+                "accuracy": 0.75,
+                "confusion_matrix": 3,
+                "brier_score": pytest.approx(0.5, abs=1e-6),  # of four classes
+                "mean_absolute_error": 1.25,
+                "mean_squared_error": 6.25,
+            }[scoring]
+        )
 
 
 class Missing(Echo):

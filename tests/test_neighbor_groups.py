@@ -27,8 +27,7 @@ from skparisk.queries import (
     _sums,
 )
 from skparisk.reference import CallableReference, TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 N, R = 40, 5
 
@@ -52,42 +51,38 @@ def references():
     X = np.arange(1000.0)[:, None]
     yield SchemaReference([(0, 1)])
     yield CallableReference(lambda n, rng: rng.normal(size=(n, 1)), "normal")
-    for n_rows, sampling in (
-        (50, "leave-out"),
-        (1000, "leave-out"),
-        (1000, "split"),
-    ):
+    for n_rows, sampling in ((50, "leave-out"), (1000, "leave-out"), (1000, "split")):
         yield TableReference(X[:n_rows], sampling=sampling)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("reference", list(references()), ids=repr)
-def test_neighbors_of_a_database_differ_from_it_in_another_record_each(
-    reference, relation
-):
-    pairs = groups_from(reference, relation=relation)
-    assert (len(pairs), pairs.n_databases, pairs.n_neighbors) == (15, 3, R)
-    assert pairs.database.tolist() == [0] * 5 + [1] * 5 + [2] * 5
-    for d in range(3):
-        changed = pairs.changed[d * R : (d + 1) * R]
-        assert len(set(changed.tolist())) == R
-        np.testing.assert_array_equal(
-            pairs.records[d, changed], pairs.removed[d * R : (d + 1) * R]
-        )
-    np.testing.assert_array_equal(
-        np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
-    )
-    counts = counts_of(pairs)
-    assert (counts.sum(axis=1) == N).all()
-    for i in range(15):
-        (X, _), (other, _) = both_of(pairs, i)
-        np.testing.assert_array_equal(X, pairs.first(i)[0])
-        np.testing.assert_array_equal(X, pairs.first(i // R * R)[0])
-        if relation == "add-remove":
-            np.testing.assert_array_equal(np.delete(X, pairs.changed[i], 0), other)
-        else:
-            moved = np.flatnonzero((other != X).any(axis=1))
-            assert set(moved.tolist()) <= {pairs.changed[i]}
+def test_neighbors_of_a_database_differ_from_it_in_another_record_each():
+    for relation in RELATIONS:
+        for reference in list(references()):
+            pairs = groups_from(reference, relation=relation)
+            assert (len(pairs), pairs.n_databases, pairs.n_neighbors) == (15, 3, R)
+            assert pairs.database.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+            for d in range(3):
+                changed = pairs.changed[d * R : (d + 1) * R]
+                assert len(set(changed.tolist())) == R
+                np.testing.assert_array_equal(
+                    pairs.records[d, changed], pairs.removed[d * R : (d + 1) * R]
+                )
+            np.testing.assert_array_equal(
+                np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
+            )
+            counts = counts_of(pairs)
+            assert (counts.sum(axis=1) == N).all()
+            for i in range(15):
+                (X, _), (other, _) = both_of(pairs, i)
+                np.testing.assert_array_equal(X, pairs.first(i)[0])
+                np.testing.assert_array_equal(X, pairs.first(i // R * R)[0])
+                if relation == "add-remove":
+                    np.testing.assert_array_equal(
+                        np.delete(X, pairs.changed[i], 0), other
+                    )
+                else:
+                    moved = np.flatnonzero((other != X).any(axis=1))
+                    assert set(moved.tolist()) <= {pairs.changed[i]}
 
 
 @pytest.mark.parametrize("n_records", [R, R + 1, 2 * R - 1])
@@ -189,12 +184,12 @@ def assert_contract(query, pairs):
         assert np.max(errors) <= close * size
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("n_rows", [60, 400])
-@pytest.mark.parametrize("name", QUERIES)
-def test_differences_are_those_of_answers_one_by_one(name, n_rows, relation):
-    query, make = QUERIES[name]
-    assert_contract(query, groups_from(make(n_rows), relation=relation))
+def test_differences_are_those_of_answers_one_by_one():
+    for relation in RELATIONS:
+        for n_rows in [60, 400]:
+            for name in QUERIES:
+                query, make = QUERIES[name]
+                assert_contract(query, groups_from(make(n_rows), relation=relation))
 
 
 def test_densities_too():
@@ -204,14 +199,16 @@ def test_densities_too():
         assert_contract(query, groups_from(reference, relation=relation))
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(("n_features", "n_records"), [(30, 60), (40, 600)])
-def test_ridge_of_many_features_too(n_features, n_records, relation):
+def test_ridge_of_many_features_too():
     """A penalty for each target, and more products than are kept."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(1200, n_features)), rng.normal(size=(1200, 2))
-    pairs = groups_from(TableReference(X, y), n_records=n_records, relation=relation)
-    assert_contract(RidgeQuery((1.0, 4.0)), pairs)
+    for relation in RELATIONS:
+        for n_features, n_records in [(30, 60), (40, 600)]:
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(1200, n_features)), rng.normal(size=(1200, 2))
+            pairs = groups_from(
+                TableReference(X, y), n_records=n_records, relation=relation
+            )
+            assert_contract(RidgeQuery((1.0, 4.0)), pairs)
 
 
 def test_ridge_of_records_that_join_from_afar_too():
@@ -247,7 +244,7 @@ def test_the_contract_notices_a_wrong_change(monkeypatch):
         first, second = right(*parts)
         return first, second + 1e-6 * (second - first[:, None])
 
-    monkeypatch.setattr(_sums, "sums_of_pairs", wrong)
+    monkeypatch.setattr("skparisk.queries._sums.sums_of_pairs", wrong)
     with pytest.raises(AssertionError):
         assert_contract(RidgeQuery(), pairs)
 
@@ -369,9 +366,8 @@ def test_auto_draws_few_databases():
     assert sampler.certificate_.evidence.n_pairs == 1600
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_what_is_no_group_is_refused():
+    for parameters, message in [
         (
             {"calibration": "pac"},
             "neighbors_per_database must be 1 with calibration=PAC",
@@ -388,14 +384,11 @@ def test_auto_draws_few_databases():
             {"reference": TableReference(PUBLIC, sampling="split")},
             "at most 1 with sampling='split'",
         ),
-    ],
-    ids=str,
-)
-def test_what_is_no_group_is_refused(parameters, message):
-    given = {"query": spread, "neighbors_per_database": 4, "n_records": 20}
-    sampler = SensitivitySampler(**{**given, **parameters})
-    with pytest.raises(ValueError, match=message):
-        sampler.fit(PUBLIC)
+    ]:
+        given = {"query": spread, "neighbors_per_database": 4, "n_records": 20}
+        sampler = SensitivitySampler(**{**given, **parameters})
+        with pytest.raises(ValueError, match=message):
+            sampler.fit(PUBLIC)
 
 
 def test_functions_refuse_a_part_of_a_group():

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from certificates import filed
 from laws import FALSE_ALARM, assert_law, rejects_law
 from noise_plans import (
-    DELTA,
     NOISE_SHAPES,
     PRIVATE,
     PRIVATE_TARGETS,
@@ -33,7 +33,6 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._filed import filed
 from skparisk.core.claim import Leak
 from skparisk.queries import Query, RidgeQuery
 
@@ -64,19 +63,11 @@ def test_noise_and_pairs_together_need_less_for_many_outputs():
     assert size_of_noise(**gaussian) < 0.5 * size_of_noise(**over_pairs)
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
-        {},
-        {"law": "gaussian", "delta": DELTA},
-        {"randomness": "both"},
-        {"randomness": "both", "law": "gaussian"},
-    ],
-)
-def test_whitened_noise_is_less_where_outputs_move_together(plan):
-    sizes = [size_of_noise(noise_shape=shape, **plan) for shape in NOISE_SHAPES]
-    assert sizes[2] < 0.8 * sizes[0]
-    assert sizes[2] < sizes[1]
+def test_whitened_noise_is_less_where_outputs_move_together():
+    for plan in [{}, {"randomness": "both", "law": "gaussian"}]:
+        sizes = [size_of_noise(noise_shape=shape, **plan) for shape in NOISE_SHAPES]
+        assert sizes[2] < 0.8 * sizes[0]
+        assert sizes[2] < sizes[1]
 
 
 def test_delta_is_not_used_for_noise_and_pairs_together():
@@ -135,11 +126,11 @@ def test_search_over_plans():
     )
     grid = {
         "sensitivity__randomness": ["implicit", "both"],
-        "sensitivity__noise_shape": list(NOISE_SHAPES),
+        "sensitivity__noise_shape": ["isotropic", "whitened"],
     }
     search = GridSearchCV(model, grid, cv=2)
     search.fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
-    assert len(search.cv_results_["params"]) == 6
+    assert len(search.cv_results_["params"]) == 4
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     best = search.best_estimator_
     assert best.certificate_.leaks == {Leak.CHOSEN}

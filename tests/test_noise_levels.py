@@ -20,6 +20,7 @@ from skparisk.core import rounding as grid
 from skparisk.core.calibrate import (
     Exchangeable,
     Target,
+    Terms,
     drawn_levels,
     drawn_scales,
 )
@@ -36,7 +37,7 @@ from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import dandekar_noise_epsilon
-from skparisk.sensitivity._terms import agree, as_rule, calibrate, calibrate_known
+from skparisk.sensitivity import calibrate, calibrate_known
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))
@@ -123,7 +124,7 @@ def test_several_neighbors_allow_their_share_above():
         ]
         assert claims[0] <= gamma * (1 + 1e-12) < claims[1]
         assert rule.certify_risk(m, index) == pytest.approx(claims[0], rel=1e-12)
-    assert Exchangeable(1) == Exchangeable() == as_rule("exchangeable", 0.05)
+    assert Exchangeable(1) == Exchangeable()
 
 
 def test_neighbors_are_those_of_the_pairs():
@@ -226,22 +227,24 @@ def test_without_paying_for_errors_some_pairs_would_break_the_level():
     assert broken.mean() > 0.5
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_tiny_errors_cost_less_than_a_hundredth(name, epsilon):
-    errors = 1e-9 * np.median(np.abs(DIFFERENCES), axis=0)
-    plain, paid = (
-        DrawnLoss(DIFFERENCES, epsilon, 3, SHAPES[name], given)
-        for given in (None, errors)
-    )
-    scales = [criterion.critical_scales() for criterion in (plain, paid)]
-    assert (scales[1] >= scales[0]).all()
-    # Where the loss just fails to dip below the level, a single scale may jump.
-    assert (scales[1] <= 1.01 * scales[0]).mean() > 0.97
-    ordered = [np.sort(s)[[40, 200, 320, 380]] for s in scales]
-    assert (ordered[1] <= 1.01 * ordered[0]).all()
-    at = float(np.median(scales[0]))
-    np.testing.assert_allclose(paid.levels(at), plain.levels(at), rtol=1e-6, atol=1e-6)
+def test_tiny_errors_cost_less_than_a_hundredth():
+    for name in SHAPES:
+        for epsilon in [0.1, 1.0, 10.0]:
+            errors = 1e-9 * np.median(np.abs(DIFFERENCES), axis=0)
+            plain, paid = (
+                DrawnLoss(DIFFERENCES, epsilon, 3, SHAPES[name], given)
+                for given in (None, errors)
+            )
+            scales = [criterion.critical_scales() for criterion in (plain, paid)]
+            assert (scales[1] >= scales[0]).all()
+            # Where the loss just fails to dip below the level, a single scale may jump.
+            assert (scales[1] <= 1.01 * scales[0]).mean() > 0.97
+            ordered = [np.sort(s)[[40, 200, 320, 380]] for s in scales]
+            assert (ordered[1] <= 1.01 * ordered[0]).all()
+            at = float(np.median(scales[0]))
+            np.testing.assert_allclose(
+                paid.levels(at), plain.levels(at), rtol=1e-6, atol=1e-6
+            )
 
 
 def test_zero_errors_cost_nothing():
@@ -306,14 +309,14 @@ def test_errors_do_not_depend_on_how_pairs_are_chunked(monkeypatch):
     np.testing.assert_allclose(criterion.levels(2.0), levels, rtol=1e-13)
 
 
-@pytest.mark.parametrize("units", [1e-100, 1e-12, 1e12, 1e100])
-def test_scales_and_levels_with_errors_follow_the_units(units):
-    errors = 1e-3 * np.abs(DIFFERENCES[0])
-    plain = DrawnLoss(DIFFERENCES, 1.0, 3, errors=errors)
-    other = DrawnLoss(units * DIFFERENCES, 1.0, 3, errors=units * errors)
-    expected = units * plain.critical_scales()
-    np.testing.assert_allclose(other.critical_scales(), expected, rtol=1e-9)
-    np.testing.assert_allclose(other.levels(units), plain.levels(1.0), rtol=1e-9)
+def test_scales_and_levels_with_errors_follow_the_units():
+    for units in [1e-100, 1e-12, 1e12, 1e100]:
+        errors = 1e-3 * np.abs(DIFFERENCES[0])
+        plain = DrawnLoss(DIFFERENCES, 1.0, 3, errors=errors)
+        other = DrawnLoss(units * DIFFERENCES, 1.0, 3, errors=units * errors)
+        expected = units * plain.critical_scales()
+        np.testing.assert_allclose(other.critical_scales(), expected, rtol=1e-9)
+        np.testing.assert_allclose(other.levels(units), plain.levels(1.0), rtol=1e-9)
 
 
 # Each criterion: scales and levels are each other's inverse
@@ -408,18 +411,18 @@ def test_average_risk_is_controlled_in_any_units(units):
     np.testing.assert_allclose(level.curve, plain.curve, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("n_pairs", "gamma"), [(19, 0.05), (9, 0.1), (3, 0.2)])
-def test_risk_control_needs_more_than_the_fewest_pairs(n_pairs, gamma):
+def test_risk_control_needs_more_than_the_fewest_pairs():
     """Each pair has some risk, so 1 / (m + 1) itself cannot be reached."""
-    with pytest.raises(CalibrationError, match="it needs n_pairs >= ") as error:
-        find_by_risks(np.ones(n_pairs), 1, 1.0, gamma)
-    assert error.value.best == 1 / (n_pairs + 1)
-    needed = int(str(error.value).split(">= ")[1].rstrip("."))
-    how = {"law": "gaussian", "shape": "isotropic", "rule": "exchangeable"}
-    target = Target(1.0, gamma, randomness="both")
-    assert agree(needed, target, **how).n_pairs == needed
-    with pytest.raises(CalibrationError):
-        agree(needed - 1, target, **how)
+    for n_pairs, gamma in [(19, 0.05), (9, 0.1), (3, 0.2)]:
+        with pytest.raises(CalibrationError, match="it needs n_pairs >= ") as error:
+            find_by_risks(np.ones(n_pairs), 1, 1.0, gamma)
+        assert error.value.best == 1 / (n_pairs + 1)
+        needed = int(str(error.value).split(">= ")[1].rstrip("."))
+        target = Target(1.0, gamma, randomness="both")
+        asked = target, Gaussian(), "isotropic", Exchangeable()
+        assert Terms(*asked, needed).order_index
+        with pytest.raises(CalibrationError):
+            assert Terms(*asked, needed - 1).order_index
 
 
 @pytest.mark.parametrize("n_moving", [0, 1])
@@ -540,16 +543,16 @@ def discrete(continuous, steps):
     return z[np.searchsorted(cdf / cdf[-1], ndtr(x / steps))], x
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize("steps", [2, 5, 20])
-def test_discrete_noise_is_within_a_step_of_continuous_noise(law, steps):
-    z, x = discrete(law, steps)
-    assert np.abs(z - x).max() <= 1
-    assert np.abs(z - x).max() > 0.5
-    near = np.bincount(np.abs(z).astype(int), minlength=4)[1:4]
-    power = {"laplace": 1, "gaussian": 2}[law]
-    law_of_z = np.exp(-(np.arange(1, 4) ** power) / (power * steps**power))
-    np.testing.assert_allclose(near / near[0], law_of_z / law_of_z[0], rtol=0.1)
+def test_discrete_noise_is_within_a_step_of_continuous_noise():
+    for law in ["laplace", "gaussian"]:
+        for steps in [2, 5, 20]:
+            z, x = discrete(law, steps)
+            assert np.abs(z - x).max() <= 1
+            assert np.abs(z - x).max() > 0.5
+            near = np.bincount(np.abs(z).astype(int), minlength=4)[1:4]
+            power = {"laplace": 1, "gaussian": 2}[law]
+            law_of_z = np.exp(-(np.arange(1, 4) ** power) / (power * steps**power))
+            np.testing.assert_allclose(near / near[0], law_of_z / law_of_z[0], rtol=0.1)
 
 
 @pytest.mark.parametrize("steps", [20, 100])

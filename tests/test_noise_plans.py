@@ -8,6 +8,7 @@ from functools import cache
 import joblib
 import numpy as np
 import pytest
+from certificates import filed
 from noise_plans import (
     DEFAULT_PLAN,
     DELTA,
@@ -29,6 +30,7 @@ from noise_plans import (
     every_plan,
     fitted,
     isotropic,
+    learned_shape,
     losses,
     make_sampler,
     many_pairs,
@@ -41,20 +43,17 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
-from skparisk._filed import filed
+from skparisk.core.calibrate import DKW, PAC, Exchangeable
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.losses import (
-    gaussian_delta,
-    laplace_delta,
-)
+from skparisk.core.losses import gaussian_delta, laplace_delta
 from skparisk.queries import RidgeQuery
-from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import as_rule
+
+RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
 
 # Every plan
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_fitted_attributes_are_the_documented_ones(name):
     s = fitted(name)
@@ -70,7 +69,7 @@ def test_fitted_attributes_are_the_documented_ones(name):
     assert not s.differences_.flags.writeable
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @every_plan
 def test_certificate_says_what_was_done(name):
     s, plan = fitted(name), DEFAULT_PLAN | PLANS[name]
@@ -105,7 +104,7 @@ def test_certificate_says_what_was_done(name):
     assert c.risk_at(EPSILON / 3) >= c.risk_at(EPSILON) >= c.risk_at(EPSILON * 3)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @every_plan
 def test_releases_and_survives_pickling_json_and_cloning(name):
     s = fitted(name)
@@ -127,7 +126,7 @@ def test_releases_and_survives_pickling_json_and_cloning(name):
     assert pickle.dumps(twin.get_params()) == pickle.dumps(s.get_params())
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_same_seed_same_noise_and_no_seed_works(name):
     s = fitted(name)
@@ -161,18 +160,18 @@ def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
     )
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name):
     s = fitted(name)
     n_shape = 0 if s.noise_shape == "isotropic" else N_SHAPE
-    shape = fit_noise_shape(s.noise_shape, s.differences_[:n_shape])
+    shape = learned_shape(s.noise_shape, s.differences_[:n_shape])
     np.testing.assert_array_equal(
         shape.color(np.eye(3)), s.mechanism_.shape.color(np.eye(3))
     )
     expected = shaped_norms(s, shape, n_shape)
     np.testing.assert_allclose(s.sensitivities_, expected, rtol=1e-14)
-    rule = as_rule(s.calibration, s.failure_prob)
+    rule = RULES[s.calibration]
     stricter = risk_for_rows(GAMMA, len(PUBLIC), len(expected))
     index = rule.order_index(len(expected), stricter)
     assert s.sensitivity_ == s.sensitivity_at(GAMMA)
@@ -187,7 +186,7 @@ SHIFTS = {
 }
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "name", [name for name, plan in PLANS.items() if plan["randomness"] == "implicit"]
 )
@@ -198,7 +197,7 @@ def test_noise_over_pairs_is_that_of_the_mechanism_for_the_sensitivity(name):
     assert s.noise_scale_ >= s.sensitivity_ / shift
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_calibrate_takes_what_is_set_now(name):
     """One fitted sampler goes through all plans; its pairs stay the same object."""
@@ -217,7 +216,7 @@ def test_calibrate_takes_what_is_set_now(name):
     assert pickle.dumps(base) == before
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_infinite_epsilon_releases_the_exact_answer(name):
     s = fitted(name).calibrate(epsilon=math.inf)
@@ -241,7 +240,7 @@ def ridge_sampler():
     return sampler.fit(PUBLIC, TARGETS)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(8)
 @every_plan
 def test_private_ridge_takes_every_plan(name):
     sampler = switch(ridge_sampler(), **PLANS[name])

@@ -9,24 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
+from noise_plans import NOISE_SHAPES
 from scipy import linalg, stats
 from sklearn.covariance import ledoit_wolf
 
 from skparisk.core.calibrate import Target
 from skparisk.core.exact import noise_source
-from skparisk.core.noise import (
-    AdditiveNoise,
-    NoiseShape,
-    to_dyadic,
-)
+from skparisk.core.noise import AdditiveNoise, NoiseShape, to_dyadic
 from skparisk.core.pairs import SampledPairs
+from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import (
-    NOISE_SHAPES,
     fit_noise_shape,
     sampling_moments,
     shrunk_moments,
 )
-from skparisk.sensitivity._terms import calibrate
 
 MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
 DIFFERENCES = np.random.default_rng(0).normal(size=(4000, 3)) @ MIXING.T
@@ -211,21 +207,27 @@ def sizes(shape):
     return np.linalg.norm(shape.color(np.eye(3)), axis=0)
 
 
-@learned_shape
-@pytest.mark.parametrize("weights", [None, np.diag([1.0, 0.0, 1e-4])])
-def test_output_that_never_moves_has_noise_of_the_usual_size(name, weights):
+def test_output_that_never_moves_has_noise_of_the_usual_size():
     """Nor one that only rounding moves, or by less than 2**-50 of another."""
-    rounding = np.zeros_like(DIFFERENCES)
-    rounding[:, 1] = np.abs(DIFFERENCES[:, 1])
-    constant = fit_noise_shape(name, DIFFERENCES * [1.0, 0.0, 1.0], weights=weights)
-    others = sizes(constant)[[0, 2]]
-    assert others.min() <= sizes(constant)[1] <= others.max()
-    still = fit_noise_shape(name, DIFFERENCES, rounding, weights)
-    np.testing.assert_array_equal(still.color(np.eye(3)), constant.color(np.eye(3)))
-    rounding[17, 1] *= 1 - 2.0**-50  # one pair is enough
-    moving = fit_noise_shape(name, DIFFERENCES, rounding, weights)
-    expected = fit_noise_shape(name, DIFFERENCES, weights=weights)
-    np.testing.assert_array_equal(moving.color(np.eye(3)), expected.color(np.eye(3)))
+    for name in ["diagonal", "whitened"]:
+        for weights in [None, np.diag([1.0, 0.0, 1e-4])]:
+            rounding = np.zeros_like(DIFFERENCES)
+            rounding[:, 1] = np.abs(DIFFERENCES[:, 1])
+            constant = fit_noise_shape(
+                name, DIFFERENCES * [1.0, 0.0, 1.0], weights=weights
+            )
+            others = sizes(constant)[[0, 2]]
+            assert others.min() <= sizes(constant)[1] <= others.max()
+            still = fit_noise_shape(name, DIFFERENCES, rounding, weights)
+            np.testing.assert_array_equal(
+                still.color(np.eye(3)), constant.color(np.eye(3))
+            )
+            rounding[17, 1] *= 1 - 2.0**-50  # one pair is enough
+            moving = fit_noise_shape(name, DIFFERENCES, rounding, weights)
+            expected = fit_noise_shape(name, DIFFERENCES, weights=weights)
+            np.testing.assert_array_equal(
+                moving.color(np.eye(3)), expected.color(np.eye(3))
+            )
 
 
 @learned_shape
@@ -262,15 +264,20 @@ def test_answers_far_from_zero_are_released_without_rounding_errors_of_the_shape
         assert (off <= 20 * scale + 4 * np.spacing(np.abs(rows[1:]))).all()
 
 
-@learned_shape
-@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e200, 1e308])
-def test_no_size_of_differences_overflows(name, size):
+def test_no_size_of_differences_overflows():
     """Warnings are errors here."""
-    differences = np.clip(DIFFERENCES / 100, -1, 1) * size
-    for weights in (None, np.full((3, 3), 1e300), np.eye(3) * 1e-300, np.zeros((3, 3))):
-        shape = fit_noise_shape(name, differences, weights=weights)
-        assert np.isfinite(shape.whiten(differences)).all()
-        assert np.isfinite(shape.color(np.eye(3))).all()
+    for name in ["diagonal", "whitened"]:
+        for size in [5e-324, 1e-310, 1e-200, 1e200, 1e308]:
+            differences = np.clip(DIFFERENCES / 100, -1, 1) * size
+            for weights in (
+                None,
+                np.full((3, 3), 1e300),
+                np.eye(3) * 1e-300,
+                np.zeros((3, 3)),
+            ):
+                shape = fit_noise_shape(name, differences, weights=weights)
+                assert np.isfinite(shape.whiten(differences)).all()
+                assert np.isfinite(shape.color(np.eye(3))).all()
 
 
 @learned_shape
@@ -378,18 +385,21 @@ def test_a_shape_stays_what_it_was_when_the_noise_was_calibrated():
             held[0] = 1e9
 
 
-@pytest.mark.parametrize(
-    "scales",
-    [[0.0, 1.0], [-1.0, 1.0], [np.nan, 1.0], [np.inf, 1.0], [5e-324, 1.0], 2.0],
-)
-def test_scales_that_are_none_are_refused(scales):
-    with pytest.raises(ValueError, match="factor must be"):
-        NoiseShape(np.array(scales))
+def test_scales_that_are_none_are_refused():
+    for scales in [
+        [0.0, 1.0],
+        [-1.0, 1.0],
+        [np.nan, 1.0],
+        [np.inf, 1.0],
+        [5e-324, 1.0],
+        2.0,
+    ]:
+        with pytest.raises(ValueError, match="factor must be"):
+            NoiseShape(np.array(scales))
 
 
-@pytest.mark.parametrize(
-    "factor",
-    [
+def test_factors_that_are_none_are_refused():
+    for factor in [
         np.ones((1, 2)),
         np.ones((1, 2, 2)),
         np.ones((2, 2)),
@@ -398,11 +408,9 @@ def test_scales_that_are_none_are_refused(scales):
         np.diag([1.0, np.nan]),
         [[1e-160, 0.0], [1.0, 1e-160]],
         [[5e-324, 0.0], [0.0, 1.0]],  # of which the inverse is not finite
-    ],
-)
-def test_factors_that_are_none_are_refused(factor):
-    with pytest.raises(ValueError, match="factor must be"):
-        NoiseShape(np.array(factor))
+    ]:
+        with pytest.raises(ValueError, match="factor must be"):
+            NoiseShape(np.array(factor))
 
 
 @pytest.mark.parametrize("shape", [NoiseShape(np.ones(3)), NoiseShape(np.eye(3))])
@@ -518,23 +526,21 @@ def test_way_back_is_the_same_for_answers_that_are_near(monkeypatch):
     np.testing.assert_array_equal(with_near[0], with_far[0])
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1.0, 3.7, 1e300])
-@pytest.mark.parametrize("least_steps", [1, 2**45 + 1, 2**51])
-def test_scale_is_rounded_up_and_has_its_steps(law, scale, least_steps):
-    noise = AdditiveNoise.at_least(law, scale, least_steps=least_steps)
-    assert noise.steps >= max(least_steps, 2**40 if scale > 1e-290 else 1)
-    assert noise.steps <= 2**52
-    assert noise.noise_scale >= scale
-    if scale > 1e-290:
-        assert noise.noise_scale <= scale * (1 + 2.0**-39)
-    assert Fraction(noise.grid) == Fraction(2) ** noise.exponent
+def test_scale_is_rounded_up_and_has_its_steps():
+    for law in ["laplace", "gaussian"]:
+        for scale in [5e-324, 1e-300, 1.0, 3.7, 1e300]:
+            for least_steps in [1, 2**45 + 1, 2**51]:
+                noise = AdditiveNoise.at_least(law, scale, least_steps=least_steps)
+                assert noise.steps >= max(least_steps, 2**40 if scale > 1e-290 else 1)
+                assert noise.steps <= 2**52
+                assert noise.noise_scale >= scale
+                if scale > 1e-290:
+                    assert noise.noise_scale <= scale * (1 + 2.0**-39)
+                assert Fraction(noise.grid) == Fraction(2) ** noise.exponent
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_noise_that_cannot_be_is_refused():
+    for arguments, message in [
         (
             {"law": "cauchy"},
             "law must be one of 'laplace', 'gaussian', .*; got 'cauchy'",
@@ -544,12 +550,10 @@ def test_scale_is_rounded_up_and_has_its_steps(law, scale, least_steps):
         ({"noise_scale": 1.7976931348623157e308}, "too close to the largest float"),
         ({"least_steps": 2**51 + 1}, r"least_steps must be at most 2\*\*51"),
         ({"n_outputs": 0}, "n_outputs must be a whole number >= 1, got 0"),
-    ],
-)
-def test_noise_that_cannot_be_is_refused(arguments, message):
-    good = {"law": "laplace", "noise_scale": 1.0}
-    with pytest.raises(ValueError, match=message):
-        AdditiveNoise.at_least(**(good | arguments))
+    ]:
+        good = {"law": "laplace", "noise_scale": 1.0}
+        with pytest.raises(ValueError, match=message):
+            AdditiveNoise.at_least(**(good | arguments))
 
 
 def test_more_steps_than_a_draw_can_have_are_refused():

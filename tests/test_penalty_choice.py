@@ -117,9 +117,7 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
         n_records=120,
         relation="replace-one",
     ).sample(
-        fitted.sampler_.pairs_.schema,
-        np.random.RandomState(0).bytes(16),
-        n_jobs=None,
+        fitted.sampler_.pairs_.schema, np.random.RandomState(0).bytes(16), n_jobs=None
     )
     assert not own & set(again.differences.ravel().tolist())
     assert fixed.certificate_ == fitted.certificate_
@@ -259,11 +257,7 @@ def test_rows_that_calibrate_once_are_not_looked_at():
 
 REFUSED = {
     "known": ({"sensitivity": 0.5}, {}, "known sensitivity"),
-    "known law": (
-        {"sensitivity": KnownSensitivity(1.0)},
-        {},
-        "known sensitivity",
-    ),
+    "known law": ({"sensitivity": KnownSensitivity(1.0)}, {}, "known sensitivity"),
     "bound": (
         {
             "sensitivity": "bound",
@@ -280,11 +274,7 @@ REFUSED = {
         "SecretSample",
     ),
     "none": ({}, {}, "there is none"),
-    "learned": (
-        {},
-        {"X_reference": LEARNED},
-        "learned from private records",
-    ),
+    "learned": ({}, {"X_reference": LEARNED}, "learned from private records"),
     "schema": ({}, {"X_reference": BOX}, "nothing to do with features"),
     "schema of a sampler": (
         {"sensitivity": SensitivitySampler(reference=BOX)},
@@ -294,17 +284,19 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("way", REFUSED)
 @pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
-def test_auto_is_refused_without_public_records_and_none_is_the_usual(way):
-    parameters, reference, message = REFUSED[way]
-    model = PrivateRidge("auto", random_state=0).set_params(**parameters)
-    with pytest.raises(ValueError, match=r"alpha must be a number.*'auto'") as error:
-        model.fit(*OWN, **reference)
-    assert message in str(error.value)
-    assert not hasattr(model, "coef_")
-    model.set_params(alpha=None).fit(*OWN, **reference)
-    assert (model.alpha_, model.penalty_choice_) == (1.0, None)
+def test_auto_is_refused_without_public_records_and_none_is_the_usual():
+    for way in REFUSED:
+        parameters, reference, message = REFUSED[way]
+        model = PrivateRidge("auto", random_state=0).set_params(**parameters)
+        with pytest.raises(
+            ValueError, match=r"alpha must be a number.*'auto'"
+        ) as error:
+            model.fit(*OWN, **reference)
+        assert message in str(error.value)
+        assert not hasattr(model, "coef_")
+        model.set_params(alpha=None).fit(*OWN, **reference)
+        assert (model.alpha_, model.penalty_choice_) == (1.0, None)
 
 
 def test_fitted_sampler_has_its_penalty():
@@ -328,15 +320,14 @@ def test_reference_that_turns_out_to_be_private_chooses_nothing():
     assert (model.alpha_, model.penalty_choice_) == (1.0, None)
 
 
-@pytest.mark.parametrize("value", ["Auto", "1.0", True, -1.0])
-def test_other_values_are_refused(value):
-    with pytest.raises(ValueError, match="alpha must be"):
-        fit(RIDGE, alpha=value)
+def test_other_values_are_refused():
+    for value in ["Auto", "1.0", True, -1.0]:
+        with pytest.raises(ValueError, match="alpha must be"):
+            fit(RIDGE, alpha=value)
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
+def test_noise_is_as_the_sampler_says():
+    for sampler in [
         {"law": "gaussian", "randomness": "both", "noise_shape": "whitened"},
         {"noise_shape": "diagonal", "n_pairs": 200},
         {"n_pairs": 600, "calibration": "dkw", "gamma": 0.2},
@@ -344,21 +335,18 @@ def test_other_values_are_refused(value):
         {"n_pairs": 1100, "gamma": 0.001},
         {"n_pairs": 300, "advantage": 0.005},
         {"relation": "add-remove", "n_records": 120},
-    ],
-    ids=lambda sampler: ",".join(sampler),
-)
-def test_noise_is_as_the_sampler_says(sampler):
-    gamma = sampler.pop("gamma", 0.05)
-    made = clone(FEW).set_params(**sampler)
-    model = fit(RIDGE, sensitivity=made, gamma=gamma)
-    assert np.isfinite(model.penalty_choice_.scores).all()
-    # Twice as few pairs, or ten times, say nearly what all of them do.
-    expected = np.sqrt(np.diag(model.sampler_.mechanism_.covariance()).mean())
-    logs = np.log(model.penalty_choice_.candidates)
-    noise = np.exp(
-        np.interp(np.log(model.alpha_), logs, np.log(model.penalty_choice_.noise))
-    )
-    assert expected / 2.5 < noise < expected * 2.5
+    ]:
+        gamma = sampler.pop("gamma", 0.05)
+        made = clone(FEW).set_params(**sampler)
+        model = fit(RIDGE, sensitivity=made, gamma=gamma)
+        assert np.isfinite(model.penalty_choice_.scores).all()
+        # Twice as few pairs, or ten times, say nearly what all of them do.
+        expected = np.sqrt(np.diag(model.sampler_.mechanism_.covariance()).mean())
+        logs = np.log(model.penalty_choice_.candidates)
+        noise = np.exp(
+            np.interp(np.log(model.alpha_), logs, np.log(model.penalty_choice_.noise))
+        )
+        assert expected / 2.5 < noise < expected * 2.5
 
 
 def test_size_is_private_with_add_remove():
@@ -439,11 +427,11 @@ def test_a_choice_is_the_penalty_of_other_fits():
         bounded.fit(*OWN)
 
 
-@pytest.mark.parametrize("top", [-4.0, -3.2, -0.6, 0.8, 1.7])
-def test_search_finds_the_top_of_a_hill(top):
-    tried = climb(lambda place: (-((place - top) ** 2), 1.0))
-    assert tried.vertex() == pytest.approx(top, abs=0.01 if top > -4 else 1)
-    assert len(tried) <= 12
+def test_search_finds_the_top_of_a_hill():
+    for top in [-4.0, -3.2, -0.6, 0.8, 1.7]:
+        tried = climb(lambda place: (-((place - top) ** 2), 1.0))
+        assert tried.vertex() == pytest.approx(top, abs=0.01 if top > -4 else 1)
+        assert len(tried) <= 12
 
 
 @pytest.mark.parametrize("top", [-2.2, 0.3, 0.8, 1.2])
@@ -527,20 +515,26 @@ def test_searches_and_pipelines_pass_it_on():
     assert private.best_params_["alpha"] in grid["alpha"]
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("y", [Y[:60], X[:60] ** 2 + 1.0], ids=["one", "three"])
-def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record(y, fit_intercept):
-    fold = _Fold(RecordPool(X[:60] + 2.0, y), np.arange(40), np.arange(40, 60), True)
-    for alpha in (6.0, 0.1):
-        query = RidgeQuery(alpha, fit_intercept).resized(40 / 120)
-        ridge = Ridge(alpha / 3, fit_intercept=fit_intercept).fit(fold.X, fold.y)
-        parts = [ridge.coef_.ravel(), np.ravel(ridge.intercept_)]
-        expected = np.concatenate(parts if fit_intercept else parts[:1])
-        answer = fold.solve(query, np.ones(3))
-        np.testing.assert_allclose(answer, expected, rtol=1e-9)
-        error = np.mean(np.square(ridge.predict(X[40:60] + 2.0) - y[40:]), axis=0)
-        score = fold.score(answer, np.zeros((len(answer),) * 2), None, None)
-        assert score == pytest.approx(1 - np.mean(error / y.var(axis=0)))
+def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record():
+    for fit_intercept in [True, False]:
+        for y in [Y[:60], X[:60] ** 2 + 1.0]:
+            fold = _Fold(
+                RecordPool(X[:60] + 2.0, y), np.arange(40), np.arange(40, 60), True
+            )
+            for alpha in (6.0, 0.1):
+                query = RidgeQuery(alpha, fit_intercept).resized(40 / 120)
+                ridge = Ridge(alpha / 3, fit_intercept=fit_intercept).fit(
+                    fold.X, fold.y
+                )
+                parts = [ridge.coef_.ravel(), np.ravel(ridge.intercept_)]
+                expected = np.concatenate(parts if fit_intercept else parts[:1])
+                answer = fold.solve(query, np.ones(3))
+                np.testing.assert_allclose(answer, expected, rtol=1e-9)
+                error = np.mean(
+                    np.square(ridge.predict(X[40:60] + 2.0) - y[40:]), axis=0
+                )
+                score = fold.score(answer, np.zeros((len(answer),) * 2), None, None)
+                assert score == pytest.approx(1 - np.mean(error / y.var(axis=0)))
 
 
 def test_audit_is_of_the_penalty_that_was_chosen():

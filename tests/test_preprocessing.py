@@ -233,22 +233,18 @@ def test_nothing_undocumented_is_kept(categories):
 
 
 @ignore_leaks
-@pytest.mark.parametrize(
-    "X",
-    [
+def test_the_type_of_values_is_kept():
+    for X in [
         np.array(PUBLIC),
         np.array(PUBLIC, dtype=object),
         np.array([[1, 2], [3, 4]]),
         np.array([[0.5, 2], [3, 4]], dtype=np.float32),
         np.array([[True, False], [False, False]]),
-    ],
-    ids=["str", "object", "int", "float32", "bool"],
-)
-def test_the_type_of_values_is_kept(X):
-    released = RandomizedResponseTransformer(math.inf).fit_transform(X)
-    assert type(released) is np.ndarray
-    assert released.dtype == X.dtype
-    np.testing.assert_array_equal(released, X)
+    ]:
+        released = RandomizedResponseTransformer(math.inf).fit_transform(X)
+        assert type(released) is np.ndarray
+        assert released.dtype == X.dtype
+        np.testing.assert_array_equal(released, X)
 
 
 @ignore_leaks
@@ -367,28 +363,24 @@ def test_estimates_are_of_released_records_only():
 # Refusals
 
 
-@pytest.mark.parametrize("fit", [True, False])
-@pytest.mark.parametrize(
-    "X",
-    [
-        [[1.0, math.nan], [1.0, 2.0]],
-        np.array([["a", math.nan], ["b", "c"]], dtype=object),
-        pd.DataFrame({"a": ["x", "y"], "b": ["x", math.nan]}),
-        pd.DataFrame({"a": [1.0, math.inf], "b": [1, 2]}),
-    ],
-)
-def test_nan_and_infinity_are_refused(X, fit):
-    transformer = RandomizedResponseTransformer(1.0)
-    if not fit:
-        transformer.set_params(categories=[[1, 2], [1, 2]]).fit(np.ones((1, 2)))
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
-        (transformer.fit if fit else transformer.transform)(X)
-    assert hasattr(transformer, "categories_") == (not fit)
+def test_nan_and_infinity_are_refused():
+    for fit in [True, False]:
+        for X in [
+            [[1.0, math.nan], [1.0, 2.0]],
+            np.array([["a", math.nan], ["b", "c"]], dtype=object),
+            pd.DataFrame({"a": ["x", "y"], "b": ["x", math.nan]}),
+            pd.DataFrame({"a": [1.0, math.inf], "b": [1, 2]}),
+        ]:
+            transformer = RandomizedResponseTransformer(1.0)
+            if not fit:
+                transformer.set_params(categories=[[1, 2], [1, 2]]).fit(np.ones((1, 2)))
+            with pytest.raises(ValueError, match=r"NaN|infinity"):
+                (transformer.fit if fit else transformer.transform)(X)
+            assert hasattr(transformer, "categories_") == (not fit)
 
 
-@pytest.mark.parametrize(
-    ("X", "error"),
-    [
+def test_data_without_categories_are_refused():
+    for X, error in [
         (np.array([["a"], [1]], dtype=object), TypeError),
         (np.array([["a"], [None]], dtype=object), TypeError),
         (np.zeros((0, 2)), ValueError),
@@ -398,11 +390,9 @@ def test_nan_and_infinity_are_refused(X, fit):
         (pd.Series([1, 2]), ValueError),
         ([1, 2], ValueError),
         (np.array([[1 + 1j]]), ValueError),
-    ],
-)
-def test_data_without_categories_are_refused(X, error):
-    with pytest.raises(error):
-        RandomizedResponseTransformer(1.0).fit(X)
+    ]:
+        with pytest.raises(error):
+            RandomizedResponseTransformer(1.0).fit(X)
 
 
 @pytest.mark.parametrize("X", [[["yes"]], [["yes", "A", "A"]]])
@@ -413,9 +403,8 @@ def test_other_columns_are_refused(X):
             method(X)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_bad_parameters():
+    for parameters, message in [
         ({"epsilon": 0.0}, "epsilon must be"),
         ({"epsilon": None}, "epsilon must be"),
         ({"noise_random_state": "seed"}, "noise_random_state must be"),
@@ -427,13 +416,11 @@ def test_other_columns_are_refused(X):
         ({"categories": [["yes"], [1.0, math.nan]]}, r"categories\[1\] contains NaN"),
         ({"categories": [["yes"], "AB"]}, r"categories\[1\] must be a list"),
         ({"categories": [["a", "a"], ["A"]]}, r"categories\[0\] must be .*distinct"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    transformer = RandomizedResponseTransformer(**parameters)
-    with pytest.raises((ValueError, TypeError), match=message):
-        transformer.fit(PUBLIC)
-    assert not hasattr(transformer, "categories_")
+    ]:
+        transformer = RandomizedResponseTransformer(**parameters)
+        with pytest.raises((ValueError, TypeError), match=message):
+            transformer.fit(PUBLIC)
+        assert not hasattr(transformer, "categories_")
 
 
 def test_a_failed_fit_forgets_the_last_one():

@@ -6,8 +6,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.utils import check_array
 
-from skparisk import PrivateEstimator
-from skparisk._private_data import validate_private
+from skparisk import PrivateEstimator, PrivateRidge
 from skparisk.core.release import hide_values
 
 SECRET = 91234.25
@@ -20,27 +19,24 @@ def fail_with(error):
     return check
 
 
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
+def test_what_may_be_a_value_is_cut_off():
+    for message, told in [
         ("Found array with 0 sample(s)", "Found array with 0 sample(s)"),
         ("no number: 'HIV'", "no number (the rest is not shown because it may rev"),
         ("no number:\n'HIV'", "no number (the rest is not shown"),
         ("no number\n'HIV'", "no number (the rest is not shown"),
         ("no: number: 'HIV'", "no (the rest is not shown"),
         ("is 1D:\narray=['HIV']\nReshape your data with 'HIV'", "Reshape your data: "),
-    ],
-)
-@pytest.mark.parametrize("kind", [ValueError, TypeError])
-def test_what_may_be_a_value_is_cut_off(kind, message, told):
-    with pytest.raises(kind) as caught:
-        hide_values(fail_with(kind(message)))
-    shown = caught.value
-    assert told in str(shown)
-    assert "HIV" not in repr(shown)
-    assert shown.__context__ is None
-    assert shown.__cause__ is None
-    assert type(shown) is kind
+    ]:
+        for kind in [ValueError, TypeError]:
+            with pytest.raises(kind) as caught:
+                hide_values(fail_with(kind(message)))
+            shown = caught.value
+            assert told in str(shown)
+            assert "HIV" not in repr(shown)
+            assert shown.__context__ is None
+            assert shown.__cause__ is None
+            assert type(shown) is kind
 
 
 def test_kinds_of_errors_that_hold_values_become_plain_ones():
@@ -59,12 +55,10 @@ def test_other_errors_are_none_of_a_check():
 def test_what_passes_is_returned_with_the_parameters():
     X = hide_values(check_array, [[1, 2]], dtype=np.float32)
     assert X.dtype == np.float32
-    model = Ridge()
-    X, _ = validate_private(model, [[1.0, 2.0]] * 3, [1, 2, 3], y_numeric=True)
-    assert X.shape == (3, 2)
+    model = PrivateRidge(sensitivity=1.0).fit([[1.0, 2.0]] * 3, [1, 2, 3])
     assert model.n_features_in_ == 2
-    with pytest.raises(ValueError, match="X has 1 features, but Ridge is expecting 2"):
-        validate_private(model, X[:, :1], reset=False)
+    with pytest.raises(ValueError, match="X has 1 features, but PrivateRidge is expec"):
+        model.predict([[1.0]])
 
 
 def test_messages_of_scikit_learn_still_say_what_is_wrong():
@@ -76,7 +70,7 @@ def test_messages_of_scikit_learn_still_say_what_is_wrong():
         (np.zeros((0, 1)), r"Found array with 0 sample\(s\)"),
     ):
         with pytest.raises(ValueError, match=told) as caught:
-            validate_private(Ridge(), X, dtype=np.float64)
+            PrivateRidge(sensitivity=1.0).fit(X, np.arange(len(X)))
         assert "91234" not in str(caught.value)
 
 

@@ -36,24 +36,33 @@ from skparisk.reference import Domain, Interval, TableReference
 # Means and records
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("n_records", [2, 3, 50])
-@pytest.mark.parametrize("mean", [0.0, 1e4, 1e12])
-def test_differences_of_means_are_those_of_the_plain_loop(mean, n_records, relation):
+def test_differences_of_means_are_those_of_the_plain_loop():
     """But for what means that are so large may be off, which errors cover."""
-    X = mean + np.random.default_rng(0).normal(size=(80, 3)) * [1e-3, 1.0, 1e3]
-    pairs = pairs_from(
-        TableReference(X), n_records=n_records, relation=relation, size=20
-    )
-    query = MeanQuery()
-    assert not query.needs_y
-    found, plain = query.on_pool(pairs.pool, n_records)(pairs), np.empty((20, 3))
-    for i in range(20):
-        plain[i] = np.subtract(*(X.mean(axis=0) for X, _ in both_of(pairs, i)))
-    rounding = n_records * 2.0**-52 * np.abs(X).max(axis=0)
-    outward = np.copysign(found.errors / 2, found.values)
-    assert (np.abs(found.values - outward - plain) <= 2 * rounding).all()
-    assert (found.errors <= 64 * rounding).all()
+    for relation in RELATIONS:
+        for n_records in [2, 3, 50]:
+            for mean in [0.0, 1e4, 1e12]:
+                X = mean + np.random.default_rng(0).normal(size=(80, 3)) * [
+                    1e-3,
+                    1.0,
+                    1e3,
+                ]
+                pairs = pairs_from(
+                    TableReference(X), n_records=n_records, relation=relation, size=20
+                )
+                query = MeanQuery()
+                assert not query.needs_y
+                found, plain = (
+                    query.on_pool(pairs.pool, n_records)(pairs),
+                    np.empty((20, 3)),
+                )
+                for i in range(20):
+                    plain[i] = np.subtract(
+                        *(X.mean(axis=0) for X, _ in both_of(pairs, i))
+                    )
+                rounding = n_records * 2.0**-52 * np.abs(X).max(axis=0)
+                outward = np.copysign(found.errors / 2, found.values)
+                assert (np.abs(found.values - outward - plain) <= 2 * rounding).all()
+                assert (found.errors <= 64 * rounding).all()
 
 
 def test_the_mean_of_one_record_changes_by_the_records():
@@ -139,22 +148,24 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("function", "needs_y", "expected"), FUNCTIONS)
-def test_targets_are_passed_to_functions_that_take_them(function, needs_y, expected):
+def test_targets_are_passed_to_functions_that_take_them():
     """If a second positional argument is required or is named y."""
-    X, y = np.array([1.0, 2.0, 4.0, 5.0]), np.array([10.0, 20.0, 30.0, 40.0])
-    query = FunctionQuery(function)
-    assert query.needs_y is needs_y
-    answer = query(X, y)
-    assert answer.dtype == np.float64
-    assert answer.tolist() == [expected]
+    for function, needs_y, expected in FUNCTIONS:
+        X, y = np.array([1.0, 2.0, 4.0, 5.0]), np.array([10.0, 20.0, 30.0, 40.0])
+        query = FunctionQuery(function)
+        assert query.needs_y is needs_y
+        answer = query(X, y)
+        assert answer.dtype == np.float64
+        assert answer.tolist() == [expected]
 
 
-@pytest.mark.parametrize("answer", [1j, [1 + 0j], [], {}, None, "1 2", [[1], [2, 3]]])
-def test_what_is_no_number_is_no_answer(answer):
-    message = r"^The query <lambda> must return a number or an array of at least one"
-    with pytest.raises(ValueError, match=message):
-        FunctionQuery(lambda X: answer)(np.ones((2, 1)))
+def test_what_is_no_number_is_no_answer():
+    for answer in [1j, [1 + 0j], [], {}, None, "1 2", [[1], [2, 3]]]:
+        message = (
+            r"^The query <lambda> must return a number or an array of at least one"
+        )
+        with pytest.raises(ValueError, match=message):
+            FunctionQuery(lambda X, answer=answer: answer)(np.ones((2, 1)))
 
 
 def test_why_a_database_has_no_answer_is_told():
@@ -242,26 +253,22 @@ def test_what_can_be_a_query():
         as_query("mean")
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_queries_are_values():
+    """Equal copies have equal hashes, before and after use."""
+    for query in [
         FunctionQuery(np.median),
         FunctionQuery(mean_of_targets),
         MeanQuery(),
         RecordQuery(),
         RidgeQuery(2.0, False),
         RidgeQuery([1.0, 2.0]),
-    ],
-    ids=str,
-)
-def test_queries_are_values(query):
-    """Equal copies have equal hashes, before and after use."""
-    for copied in (copy.deepcopy(query), pickle.loads(pickle.dumps(query))):
-        assert query.needs_y == copied.needs_y
-        assert copied == query
-        assert hash(copied) == hash(query)
-    with pytest.raises(AttributeError):
-        query.alpha = 5.0
+    ]:
+        for copied in (copy.deepcopy(query), pickle.loads(pickle.dumps(query))):
+            assert query.needs_y == copied.needs_y
+            assert copied == query
+            assert hash(copied) == hash(query)
+        with pytest.raises(AttributeError):
+            query.alpha = 5.0
 
 
 def test_other_parameters_make_other_queries():
@@ -465,17 +472,21 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("kind", CHANGED)
-def test_a_query_that_is_changed_in_place_stays_what_was_sampled(kind):
+def test_a_query_that_is_changed_in_place_stays_what_was_sampled():
     """Pairs of the median say nothing of the maximum, that has far more to hide."""
-    shares, rng = [0.5], np.random.default_rng(0)
-    private = rng.normal(size=(100, 1))
-    sampler = SensitivitySampler(
-        CHANGED[kind](shares), epsilon=1e6, n_pairs=100, n_records=100, random_state=0
-    ).fit(rng.normal(size=(300, 1)))
-    shares[0] = 1.0
-    for fitted in (sampler, sampler.calibrate()):
-        assert abs(fitted.release(private)[0] - np.median(private)) < 1e-3
+    for kind in CHANGED:
+        shares, rng = [0.5], np.random.default_rng(0)
+        private = rng.normal(size=(100, 1))
+        sampler = SensitivitySampler(
+            CHANGED[kind](shares),
+            epsilon=1e6,
+            n_pairs=100,
+            n_records=100,
+            random_state=0,
+        ).fit(rng.normal(size=(300, 1)))
+        shares[0] = 1.0
+        for fitted in (sampler, sampler.calibrate()):
+            assert abs(fitted.release(private)[0] - np.median(private)) < 1e-3
 
 
 def test_a_query_that_cannot_be_copied_is_refused():

@@ -44,40 +44,32 @@ def ranges_of(estimator, names, X_reference=X_PUBLIC, y_reference=None):
     )
 
 
-@pytest.mark.parametrize(
-    ("estimator", "places"),
-    [
+def test_locations_are_in_the_range_of_columns():
+    for estimator, places in [
         (StandardScaler(), ["mean_"]),
         (MinMaxScaler(), ["data_max_", "data_min_"]),
         (RobustScaler(), ["center_"]),
         (PCA(2), ["mean_"]),
-    ],
-    ids=repr,
-)
-def test_locations_are_in_the_range_of_columns(estimator, places):
-    found = ranges_of(estimator, tuple(places))
-    assert list(found) == places
-    for low, high in found.values():
-        np.testing.assert_array_equal([low, high], [LOW, HIGH])
+    ]:
+        found = ranges_of(estimator, tuple(places))
+        assert list(found) == places
+        for low, high in found.values():
+            np.testing.assert_array_equal([low, high], [LOW, HIGH])
 
 
 class Own(StandardScaler):
     """An estimator whose mean_ may be anything."""
 
 
-@pytest.mark.parametrize(
-    ("estimator", "names", "table"),
-    [
+def test_what_may_be_anything_has_no_range():
+    for estimator, names, table in [
         (Ridge(), ("coef_", "intercept_"), TableReference(X_PUBLIC, Y_PUBLIC)),
         (PCA(4), ("components_", "explained_variance_"), X_PUBLIC),
         (StandardScaler(), ("mean_",), TableReference(X_PUBLIC, sampling="split")),
         (StandardScaler(), ("n_samples_seen_",), X_PUBLIC),
         (Own(), ("mean_",), X_PUBLIC),
-    ],
-    ids=repr,
-)
-def test_what_may_be_anything_has_no_range(estimator, names, table):
-    assert ranges_of(estimator, names, table) == {}
+    ]:
+        assert ranges_of(estimator, names, table) == {}
 
 
 def test_declared_ranges_are_taken_as_they_are_declared():

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from guises import sketch_of
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -31,9 +32,6 @@ from skparisk.core import Leak
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, DensityReference, TableReference
-from skparisk.reference import _sketch as sketches
-from skparisk.reference._records import as_records
-from skparisk.reference._sketch import RecordSketch
 
 RNG = np.random.default_rng(5)
 
@@ -80,19 +78,22 @@ def test_a_table_that_is_changed_is_looked_at_again():
         assert model.fit(X, Y, X_reference=table).certificate_.leaks
 
 
-@guises
-def test_records_are_known_in_any_order_and_in_part(guise):
-    there, own = RecordSketch.of(GUISES[guise][0]), RecordSketch.of(X)
-    assert own.overlaps(there)
-    if guise not in ("a large bootstrap", "all of it twice"):  # nobody is single there
-        assert there.overlaps(own)
+def test_records_are_known_in_any_order_and_in_part():
+    for guise in GUISES:
+        there, own = sketch_of(GUISES[guise][0]), sketch_of(X)
+        assert own.overlaps(there)
+        if guise not in (
+            "a large bootstrap",
+            "all of it twice",
+        ):  # nobody is single there
+            assert there.overlaps(own)
 
 
 def test_other_records_of_the_population_are_not():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         one, two = rng.normal(size=(2, 150, 3))
-        assert not RecordSketch.of(one).overlaps(RecordSketch.of(two))
+        assert not sketch_of(one).overlaps(sketch_of(two))
 
 
 @pytest.mark.sampled(1)
@@ -109,78 +110,74 @@ def test_values_that_repeat_by_chance_are_no_sign(n_values, sizes):
             rng.choice(values, size=(size, 1), p=shares / shares.sum())
             for size in sizes
         )
-        flagged += RecordSketch.of(one).overlaps(RecordSketch.of(two))
+        flagged += sketch_of(one).overlaps(sketch_of(two))
         again = rng.choice(two, size=2 * len(two))  # a table that is used with repeats
-        flagged += RecordSketch.of(one).overlaps(RecordSketch.of(again))
+        flagged += sketch_of(one).overlaps(sketch_of(again))
         fewer = two[np.isin(two, values[shares > np.median(shares)])]  # of another law
-        flagged += RecordSketch.of(one).overlaps(RecordSketch.of(fewer[:, None]))
+        flagged += sketch_of(one).overlaps(sketch_of(fewer[:, None]))
     assert flagged == 0
 
 
 def test_all_combinations_of_few_categories_are_no_private_records():
     design = np.array(np.meshgrid(*[range(4)] * 3)).reshape(3, -1).T * 1.0
     people = design[RNG.integers(len(design), size=400)]
-    assert not RecordSketch.of(people).overlaps(RecordSketch.of(design))
+    assert not sketch_of(people).overlaps(sketch_of(design))
     # A table of people that has each once, and a reference of nobody else, is told: it
     # may as well have been drawn from these rows.
-    assert RecordSketch.of(design).overlaps(RecordSketch.of(people))
+    assert sketch_of(design).overlaps(sketch_of(people))
 
 
 def test_one_record_among_others_is_never_found_out():
     """Or a reference could ask who is in the data."""
     for n_known in range(5):
         asking = np.vstack([X_PUBLIC[:3], X[:n_known]])
-        assert not RecordSketch.of(X).overlaps(RecordSketch.of(asking))
+        assert not sketch_of(X).overlaps(sketch_of(asking))
     repeated = np.vstack([X[:1], *[X_PUBLIC[:1]] * 50])
-    assert not RecordSketch.of(X).overlaps(RecordSketch.of(repeated))
-    assert not RecordSketch.of(repeated).overlaps(RecordSketch.of(X))
+    assert not sketch_of(X).overlaps(sketch_of(repeated))
+    assert not sketch_of(repeated).overlaps(sketch_of(X))
 
 
 @pytest.mark.parametrize("digits", [7, 12])
 def test_records_that_were_rounded_are_known(digits):
     """As where they were written to a file; of fewer digits too little is left."""
     rounded = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(X)
-    assert RecordSketch.of(X).overlaps(RecordSketch.of(rounded[::-1]))
+    assert sketch_of(X).overlaps(sketch_of(rounded[::-1]))
     shorter = pd.DataFrame(X.astype(np.float32)).astype(object).iloc[::-1]
-    assert RecordSketch.of(X).overlaps(RecordSketch.of(as_records(shorter)))
-    assert not RecordSketch.of(X).overlaps(RecordSketch.of(X.round(1)))
+    assert sketch_of(X).overlaps(sketch_of(shorter))
+    assert not sketch_of(X).overlaps(sketch_of(X.round(1)))
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 10, 100, 300])
-def test_rounded_records_of_many_columns_are_known(n_columns):
+def test_rounded_records_of_many_columns_are_known():
     """Each of which may be rounded to another number than its copy."""
-    table, others = np.random.default_rng(0).normal(size=(2, 500, n_columns))
-    own = RecordSketch.of(table)
-    digits = 7 if n_columns == 1 else 6
-    shorter = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(table)
-    for rounded in (table.astype(np.float32), shorter):
-        assert own.overlaps(RecordSketch.of(rounded[::-1]))
-    for rounded in (others, others.astype(np.float32), shorter + 0.01):
-        assert not own.overlaps(RecordSketch.of(rounded))
+    for n_columns in [1, 2, 3, 10, 100, 300]:
+        table, others = np.random.default_rng(0).normal(size=(2, 500, n_columns))
+        own = sketch_of(table)
+        digits = 7 if n_columns == 1 else 6
+        shorter = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(table)
+        for rounded in (table.astype(np.float32), shorter):
+            assert own.overlaps(sketch_of(rounded[::-1]))
+        for rounded in (others, others.astype(np.float32), shorter + 0.01):
+            assert not own.overlaps(sketch_of(rounded))
 
 
 PLACES = np.random.default_rng(0).permutation(np.arange(2000.0))[:, None]
 
 
-@pytest.mark.parametrize(
-    "far",
-    [
+def test_records_far_from_zero_are_known():
+    """They may differ by less than rounded ones are known by."""
+    for far in [
         1e6 + PLACES / 1e3,
         101_325 + PLACES / 1e5,
         4e9 + PLACES,
         np.column_stack([1e8 + PLACES, PLACES % 2]),
         np.column_stack([4_649_000 + PLACES / 500, 431_000 - PLACES / 5000, PLACES]),
         np.array([[10**12 + int(place)] for place in PLACES.ravel()], dtype=object),
-    ],
-    ids=["meters", "pressure", "numbers", "and a code", "places", "objects"],
-)
-def test_records_far_from_zero_are_known(far):
-    """They may differ by less than rounded ones are known by."""
-    own = RecordSketch.of(far)
-    assert own.overlaps(RecordSketch.of(far[::-1]))
-    assert own.overlaps(RecordSketch.of(far[:300]))
-    moved = far + PLACES.max() + 1
-    assert not own.overlaps(RecordSketch.of(moved[::-1]))
+    ]:
+        own = sketch_of(far)
+        assert own.overlaps(sketch_of(far[::-1]))
+        assert own.overlaps(sketch_of(far[:300]))
+        moved = far + PLACES.max() + 1
+        assert not own.overlaps(sketch_of(moved[::-1]))
 
 
 def test_a_mean_of_private_records_far_from_zero_is_told():
@@ -196,56 +193,56 @@ def test_records_that_are_there_several_times_are_known(times):
     """Nobody is single then; some of them may be, where others were left out."""
     own = np.repeat(X, times, axis=0)
     for rows in (own, own[7:]):
-        assert RecordSketch.of(rows).overlaps(RecordSketch.of(X[SHUFFLED]))
-        assert not RecordSketch.of(rows).overlaps(RecordSketch.of(X_PUBLIC))
+        assert sketch_of(rows).overlaps(sketch_of(X[SHUFFLED]))
+        assert not sketch_of(rows).overlaps(sketch_of(X_PUBLIC))
     rng = np.random.default_rng(0)
     for _ in range(20):
         one, two = rng.integers(30, size=(2, 300, 2)) * 1.0
-        own = RecordSketch.of(np.repeat(one, times, axis=0))
-        assert not own.overlaps(RecordSketch.of(two))
+        own = sketch_of(np.repeat(one, times, axis=0))
+        assert not own.overlaps(sketch_of(two))
 
 
 def test_targets_tell_records_apart_whose_features_do_not():
     ages = RNG.integers(18, 90, size=(400, 1)) * 1.0
     wages, others = RNG.normal(size=(2, 400))
-    own = RecordSketch.of(ages, wages)
-    assert own.overlaps(RecordSketch.of(ages[:100], wages[:100]))
-    assert not own.overlaps(RecordSketch.of(ages[:100], others[:100]))
+    own = sketch_of(ages, wages)
+    assert own.overlaps(sketch_of(ages[:100], wages[:100]))
+    assert not own.overlaps(sketch_of(ages[:100], others[:100]))
 
 
 def test_zeros_have_no_sign_and_rows_no_neighbors():
     table = np.array([[0.0, 1.0], [1.0, 0.0]] * 4)
     table[:, 1] += np.repeat(np.arange(4.0), 2)
-    hashed = RecordSketch.of(table).features
+    hashed = sketch_of(table).features
     np.testing.assert_array_equal(
-        RecordSketch.of(np.where(table == 0, -0.0, table)).features, hashed
+        sketch_of(np.where(table == 0, -0.0, table)).features, hashed
     )
-    swapped = RecordSketch.of(table[:, ::-1]).features
+    swapped = sketch_of(table[:, ::-1]).features
     assert len(np.intersect1d(swapped, hashed)) < 8
 
 
 def test_a_few_records_of_which_no_hash_is_among_those_kept_are_no_others(monkeypatch):
     """A large table has kept none that is as large as theirs."""
-    monkeypatch.setattr(sketches, "_MOST_KEPT", 50)
+    monkeypatch.setattr("skparisk.reference._sketch._MOST_KEPT", 50)
     rng = np.random.default_rng(0)
-    large = RecordSketch.of(rng.normal(size=(5_000, 2)))
-    few = RecordSketch.of(rng.normal(size=(3, 2)))
+    large = sketch_of(rng.normal(size=(5_000, 2)))
+    few = sketch_of(rng.normal(size=(3, 2)))
     assert (few.features[:, 0] > large.features[:, -1]).all()
     assert not few.overlaps(large)
     assert not large.overlaps(few)
 
 
 def test_large_tables_are_known_by_a_part_of_their_hashes(monkeypatch):
-    monkeypatch.setattr(sketches, "_MOST_KEPT", 64)
+    monkeypatch.setattr("skparisk.reference._sketch._MOST_KEPT", 64)
     table = np.random.default_rng(0).normal(size=(5000, 2))
     others = np.random.default_rng(1).normal(size=(5000, 2))
-    own = RecordSketch.of(table)
+    own = sketch_of(table)
     assert own.features.shape == (2, 64)
     for part, known in [(table[::-1], True), (table[:2500], True), (others, False)]:
-        assert own.overlaps(RecordSketch.of(part)) is known
-        assert RecordSketch.of(part).overlaps(own) is known
+        assert own.overlaps(sketch_of(part)) is known
+        assert sketch_of(part).overlaps(own) is known
     mixed = np.vstack([others[:2500], table[:2500]])
-    assert own.overlaps(RecordSketch.of(mixed))
+    assert own.overlaps(sketch_of(mixed))
 
 
 # Every path asks
@@ -264,25 +261,23 @@ def label(y):
     return None if y is None else {"y_reference": y}
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize(
-    "guise", ["the same", "another order", "a part", "a large bootstrap"]
-)
-def test_a_reference_of_private_records_is_told_and_keeps_nothing(name, guise):
-    model, y, _ = ESTIMATORS[name]
-    rows, targets = GUISES[guise]
-    public = {"X_reference": rows}
-    if y is not None:
-        public["y_reference"] = targets if y is Y else (targets > 0) * 1
-    with pytest.warns(PrivacyLeakWarning, match="shares records with them"):
-        model.fit(X, y, **public)
-    assert model.certificate_.reference_is_private
-    assert not model.certificate_.private
-    assert model.certificate_.evidence.curve is None
-    assert not hasattr(model.sampler_, "differences_")
-    assert model.sampler_.pairs_.sketch is None
-    document = pickle.dumps(model)
-    assert not any(row.tobytes() in document for row in X)
+def test_a_reference_of_private_records_is_told_and_keeps_nothing():
+    for name in ESTIMATORS:
+        for guise in ["the same", "another order", "a part", "a large bootstrap"]:
+            model, y, _ = ESTIMATORS[name]
+            rows, targets = GUISES[guise]
+            public = {"X_reference": rows}
+            if y is not None:
+                public["y_reference"] = targets if y is Y else (targets > 0) * 1
+            with pytest.warns(PrivacyLeakWarning, match="shares records with them"):
+                model.fit(X, y, **public)
+            assert model.certificate_.reference_is_private
+            assert not model.certificate_.private
+            assert model.certificate_.evidence.curve is None
+            assert not hasattr(model.sampler_, "differences_")
+            assert model.sampler_.pairs_.sketch is None
+            document = pickle.dumps(model)
+            assert not any(row.tobytes() in document for row in X)
 
 
 @pytest.mark.parametrize("name", ["ridge", "logistic", "svm", "density", "wrapped"])
@@ -322,24 +317,31 @@ def test_private_classes_are_not_published_as_those_of_a_reference(sensitivity):
     assert model.certificate_.private
 
 
-@pytest.mark.parametrize("selection", ["reference", "exponential"])
-@guises
-def test_searches_ask_before_they_split(selection, guise):
-    rows, targets = GUISES[guise]
-    ridge = PrivateRidge(sensitivity=FEW, epsilon=0.1)
-    search = PrivateGridSearchCV(ridge, {"alpha": [0.1, 1.0]}, selection=selection)
-    with pytest.raises(ValueError, match="X_reference must be public"):
-        search.fit(X, Y, X_reference=rows, y_reference=targets)
-    table = TableReference(rows, targets)
-    fitted = SensitivitySampler(RidgeQuery(), n_pairs=40, n_records=96).fit(
-        *make_data(9)
-    )
-    fitted = fitted.set_params(reference=table).fit(*make_data(96))
-    for sampler in (SensitivitySampler(reference=table), FrozenEstimator(fitted)):
-        search.set_params(estimator__sensitivity=sampler)
-        with pytest.raises(ValueError, match="was fitted on private records, or has"):
-            search.fit(X, Y)
-    assert not hasattr(search, "certificate_")
+def test_searches_ask_before_they_split():
+    for selection in ["reference", "exponential"]:
+        for guise in GUISES:
+            rows, targets = GUISES[guise]
+            ridge = PrivateRidge(sensitivity=FEW, epsilon=0.1)
+            search = PrivateGridSearchCV(
+                ridge, {"alpha": [0.1, 1.0]}, selection=selection
+            )
+            with pytest.raises(ValueError, match="X_reference must be public"):
+                search.fit(X, Y, X_reference=rows, y_reference=targets)
+            table = TableReference(rows, targets)
+            fitted = SensitivitySampler(RidgeQuery(), n_pairs=40, n_records=96).fit(
+                *make_data(9)
+            )
+            fitted = fitted.set_params(reference=table).fit(*make_data(96))
+            for sampler in (
+                SensitivitySampler(reference=table),
+                FrozenEstimator(fitted),
+            ):
+                search.set_params(estimator__sensitivity=sampler)
+                with pytest.raises(
+                    ValueError, match="was fitted on private records, or has"
+                ):
+                    search.fit(X, Y)
+            assert not hasattr(search, "certificate_")
 
 
 def test_transform_after_fit_keeps_no_difference_anywhere():
@@ -364,13 +366,13 @@ def test_transform_after_fit_keeps_no_difference_anywhere():
     assert not sampler.certificate_.private
 
 
-@pytest.mark.parametrize("points", [X, X[::-1], np.vstack([X_PUBLIC[:50], X[:12]])])
-def test_private_records_are_no_public_points(points):
-    model = PrivateEstimator(
-        LinearRegression(), "predict", X_public=points, sensitivity=FEW
-    )
-    with pytest.raises(ValueError, match="X_public must be public"):
-        model.fit(X, Y, **PUBLIC)
+def test_private_records_are_no_public_points():
+    for points in [X, X[::-1], np.vstack([X_PUBLIC[:50], X[:12]])]:
+        model = PrivateEstimator(
+            LinearRegression(), "predict", X_public=points, sensitivity=FEW
+        )
+        with pytest.raises(ValueError, match="X_public must be public"):
+            model.fit(X, Y, **PUBLIC)
 
 
 # Parts that were fitted before
@@ -466,10 +468,7 @@ def test_a_frozen_step_that_learned_from_private_records_is_refused_beside_anoth
     """That learned the same of anybody, which excuses only itself."""
     rng = np.random.default_rng(0)
     own, public = rng.integers(1, 6, size=(2, 400, 3)) * 1.0
-    frozen = [
-        FrozenEstimator(MinMaxScaler().fit(public)),
-        FrozenEstimator(scaler(own)),
-    ]
+    frozen = [FrozenEstimator(MinMaxScaler().fit(public)), FrozenEstimator(scaler(own))]
     for steps in (frozen, frozen[::-1]):
         both = ColumnTransformer(
             [(str(i), step, [0, 1, 2]) for i, step in enumerate(steps)]
@@ -513,11 +512,7 @@ def test_an_estimator_that_cannot_be_fitted_to_these_records_learned_nothing_of_
     """Thawed, it fails on the private records: no reason to refuse it."""
     frozen = FrozenEstimator(LogisticRegression().fit(X_PUBLIC, LABELS_PUBLIC))
     model = PrivateEstimator(
-        Lasso(0.1),
-        "predict",
-        X_public=X_PUBLIC[:20],
-        surrogate=frozen,
-        sensitivity=FEW,
+        Lasso(0.1), "predict", X_public=X_PUBLIC[:20], surrogate=frozen, sensitivity=FEW
     )
     assert model.fit(X, Y, **PUBLIC).certificate_.private
 
@@ -628,6 +623,6 @@ def test_other_densities_are_known_by_what_they_make():
     ).fit(X_PUBLIC)
     sampler.release(X)
     assert sampler.certificate_.private
-    assert not RecordSketch.of(made).overlaps(RecordSketch.of(X))
+    assert not sketch_of(made).overlaps(sketch_of(X))
     assert reference.sketch is not None
-    assert not reference.sketch.overlaps(RecordSketch.of(X))
+    assert not reference.sketch.overlaps(sketch_of(X))

@@ -29,12 +29,6 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._rows import (
-    draw_few_distinct,
-    draw_rows,
-    draw_subsets,
-    listed,
-)
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)
@@ -47,6 +41,13 @@ def rng_of(seed):
 def table_of(n_rows, sampling):
     """Return a table whose only feature is the number of the row."""
     return TableReference(np.arange(float(n_rows))[:, None], sampling=sampling)
+
+
+def listed(drawn):
+    """Return the rows of each line, also if these are counted or marked."""
+    if drawn.dtype.kind == "i":
+        return drawn
+    return np.array([np.arange(drawn.shape[1]).repeat(line * 1) for line in drawn])
 
 
 def lines_of(drawn):
@@ -150,78 +151,57 @@ def test_split_uses_each_row_of_one_half_once(n_shared):
         rows_drawn(reference, 6, 5, rng_of(0))
 
 
-def subsets(n_rows, size, length, rng, n_own=2):
-    """Return rows without replacement, beside own ones, of either kind as rows."""
-    own = draw_few_distinct(n_rows, size, n_own, rng)
-    drawn = draw_subsets(n_rows, own, length, rng)
-    if drawn.dtype == bool:
-        drawn = np.array([np.flatnonzero(line) for line in drawn])
-    return drawn.reshape(size, length), own
+def test_subsets_are_distinct_and_apart_and_uniform():
+    for n_own in [0, 1, 2]:
+        for n_rows in [14, 400, 3000, 20_000]:
+            for length in [1, 4, 9, 300, 700]:
+                if length > n_rows / 2 - n_own:
+                    continue
+                rows = rows_drawn(
+                    table_of(n_rows, "leave-out"),
+                    300,
+                    length + n_own,
+                    rng_of(0),
+                    n_own=n_own,
+                )
+                everything = np.sort(rows, axis=1)
+                assert (np.diff(everything, axis=1) > 0).all()
+                assert 0 <= everything[:, 0].min() <= everything[:, -1].max() < n_rows
+                counts = np.bincount(rows[:, :length].ravel(), minlength=n_rows)
+                # Without replacement they vary less than those of a chi-square.
+                assert stats.chisquare(counts).pvalue > FALSE_ALARM
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize("n_own", [0, 1, 2, 5])
-@pytest.mark.parametrize("n_rows", [14, 400, 3000, 20_000])
-@pytest.mark.parametrize("length", [1, 4, 9, 300, 700])
-def test_subsets_are_distinct_and_apart_and_uniform(length, n_rows, n_own):
-    if length > n_rows - n_own:
-        return
-    rows, own = subsets(n_rows, 300, length, rng_of(0), n_own)
-    everything = np.sort(np.hstack([rows, own]), axis=1)
-    assert (np.diff(everything, axis=1) > 0).all()
-    assert 0 <= everything[:, 0].min() <= everything[:, -1].max() < n_rows
-    counts = np.bincount(rows.ravel(), minlength=n_rows)
-    # Without replacement they vary less than those of a chi-square.
-    assert stats.chisquare(counts).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    ("n_rows", "length", "n_own"), [(6, 3, 0), (7, 2, 2), (8, 6, 2), (40, 2, 0)]
-)
-def test_all_subsets_are_equally_likely(n_rows, length, n_own, seed):
+def test_all_subsets_are_equally_likely():
     """By coins, of which some have to be mended, and by redrawing what was drawn."""
-    rows, own = subsets(n_rows, 60_000, length, rng_of(seed), n_own)
-    cells = [
-        (*taken, *chosen)
-        for taken in permutations(range(n_rows), n_own)
-        for chosen in combinations(sorted(set(range(n_rows)) - set(taken)), length)
-    ]
-    assert_equally_likely(np.hstack([own, np.sort(rows, axis=1)]), cells)
+    for seed in SEEDS:
+        for n_rows, length, n_own in [(6, 3, 0), (7, 2, 1), (40, 2, 0)]:
+            table = table_of(n_rows, "leave-out")
+            rows = rows_drawn(table, 60_000, length + n_own, rng_of(seed), n_own=n_own)
+            rows[:, :length].sort(axis=1)
+            cells = [
+                (*chosen, *taken)
+                for taken in permutations(range(n_rows), n_own)
+                for chosen in combinations(
+                    sorted(set(range(n_rows)) - set(taken)), length
+                )
+            ]
+            assert_equally_likely(rows, cells)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_a_few_rows_are_drawn_in_any_order(n):
-    rows = draw_few_distinct(6, 40_000, n, rng_of(0))
-    assert_equally_likely(rows, permutations(range(6), n))
-
-
-def test_rows_of_a_table_too_large_for_short_integers():
-    rows = draw_rows(2**40, (1, 1000), rng_of(0))
-    assert rows.max() > 2**39
-
-
-@pytest.mark.parametrize(
-    ("sampling", "n_rows", "sizes", "words"),
-    [
+def test_what_a_table_cannot_carry_is_said():
+    for sampling, n_rows, sizes, words in [
         ("leave-out", 20, {}, {}),
         ("leave-out", 19, {"n_outputs": 1}, {}),
-        (
-            "leave-out",
-            99,
-            {"n_outputs": 10},
-            {"few-rows": "10 for each of 10"},
-        ),
+        ("leave-out", 99, {"n_outputs": 10}, {"few-rows": "10 for each of 10"}),
         ("leave-out", 60, {"n_records": 61}, {"repeated-rows": "rows repeat: medians"}),
         ("leave-out", 10, {}, {"few-rows": "fewer than 10 for each of 2"}),
         ("split", 38, {}, {}),
-    ],
-)
-def test_what_a_table_cannot_carry_is_said(sampling, n_rows, sizes, words):
-    usual = {"n_records": 10, "n_outputs": 2}
-    found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
-    assert found.keys() == words.keys()
-    assert all(words[code] in text for code, text in found.items())
+    ]:
+        usual = {"n_records": 10, "n_outputs": 2}
+        found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
+        assert found.keys() == words.keys()
+        assert all(words[code] in text for code, text in found.items())
 
 
 def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
@@ -312,21 +292,23 @@ def test_a_table_is_described():
         assert TableReference(TABLE, sampling=sampling).description == description
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("n_targets", [None, 1, 2])
-def test_frames_keep_their_names(frame, n_targets):
+def test_frames_keep_their_names():
     """pandas and polars frames stay frames; their names and numbers can be had."""
-    X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
-    if n_targets is None:
-        y = X["income"]
-    else:
-        y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
-    reference = TableReference(X, y)
-    assert reference.feature_names == ("age", "income")
-    assert reference.n_records == 6
-    assert reference.pool.X is X
-    assert (reference.pool.numbers.X == TABLE).all()
-    assert reference.pool.y.shape == ((6,) if n_targets is None else (6, n_targets))
+    for frame in [pd.DataFrame, pl.DataFrame]:
+        for n_targets in [None, 1, 2]:
+            X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
+            if n_targets is None:
+                y = X["income"]
+            else:
+                y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
+            reference = TableReference(X, y)
+            assert reference.feature_names == ("age", "income")
+            assert reference.n_records == 6
+            assert reference.pool.X is X
+            assert (reference.pool.numbers.X == TABLE).all()
+            assert reference.pool.y.shape == (
+                (6,) if n_targets is None else (6, n_targets)
+            )
 
 
 def test_names_are_kept_only_where_all_are_strings():
@@ -355,9 +337,9 @@ def test_other_columns_are_refused():
         reference.check_schema(Schema.of(frame[["income", "age"]]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_tables_are_refused():
+    """Each message has the name, the value and what is allowed."""
+    for arguments, message in [
         (([[1.0]],), "A reference needs at least 2 records"),
         (([[1.0]],), "got n_samples = 1."),
         ((np.empty((0, 2)),), "0 sample(s)"),
@@ -382,12 +364,9 @@ def test_other_columns_are_refused():
             "sampling must be one of 'leave-out', 'split'; got 'jackknife'.",
         ),
         ((TABLE, None, None), "'split'; got None."),
-    ],
-)
-def test_bad_tables_are_refused(arguments, message):
-    """Each message has the name, the value and what is allowed."""
-    with pytest.raises(ValueError, match=re.escape(message)):
-        TableReference(*arguments)
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            TableReference(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -582,9 +561,9 @@ def test_the_pool_of_a_function_is_read_only():
     assert not pool.y.flags.writeable
 
 
-@pytest.mark.parametrize(
-    ("sample", "message"),
-    [
+def test_bad_records_of_a_function_are_refused():
+    """The message says that it is the reference that returned them."""
+    for sample, message in [
         (
             lambda n, rng: rng.normal(size=(n - 1, 2)),
             "The reference was asked for 6 records and returned X of shape (5, 2).",
@@ -613,12 +592,9 @@ def test_the_pool_of_a_function_is_read_only():
             ),
             "The reference returned y for only some databases.",
         ),
-    ],
-)
-def test_bad_records_of_a_function_are_refused(sample, message):
-    """The message says that it is the reference that returned them."""
-    with pytest.raises(ValueError, match=re.escape(message)):
-        records_drawn(as_reference(sample), 2, 6, rng_of(0))
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            records_drawn(as_reference(sample), 2, 6, rng_of(0))
 
 
 def test_functions_are_described():
@@ -655,24 +631,24 @@ def test_columns_of_a_function_are_unknown():
     assert as_reference(two_columns).check_schema(Schema.of_width(17)) is None
 
 
-@pytest.mark.parametrize("reference", ["table", None, TABLE, TableReference])
-def test_anything_else_is_no_reference(reference):
+def test_anything_else_is_no_reference():
     """The message names what is allowed."""
-    message = r"reference must be a TableReference, .* SecretSample or a callable"
-    with pytest.raises(ValueError, match=message):
-        as_reference(reference)
+    for reference in ["table", None, TABLE, TableReference]:
+        message = r"reference must be a TableReference, .* SecretSample or a callable"
+        with pytest.raises(ValueError, match=message):
+            as_reference(reference)
 
 
-@pytest.mark.parametrize("columns", [9, (0, -10), "a", 1.5, True])
-def test_target_columns_that_are_none_are_refused(columns):
-    mixture = GaussianMixture(random_state=0).fit(
-        np.random.default_rng(0).normal(size=(9, 3))
-    )
-    reference = DensityReference(mixture, columns)
-    with pytest.raises(
-        ValueError, match=r"target_columns must be whole numbers in \[-3, 3"
-    ):
-        records_drawn(reference, 2, 6, rng_of(0))
+def test_target_columns_that_are_none_are_refused():
+    for columns in [9, (0, -10), "a", 1.5, True]:
+        mixture = GaussianMixture(random_state=0).fit(
+            np.random.default_rng(0).normal(size=(9, 3))
+        )
+        reference = DensityReference(mixture, columns)
+        with pytest.raises(
+            ValueError, match=r"target_columns must be whole numbers in \[-3, 3"
+        ):
+            records_drawn(reference, 2, 6, rng_of(0))
 
 
 def test_the_class_of_a_density_is_refused():

@@ -29,7 +29,6 @@ from skparisk.queries import (
     MeanQuery,
     RidgeQuery,
 )
-from skparisk.queries._estimator import resize_penalties
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -38,23 +37,19 @@ LABELS = (Y > 0).astype(float)
 COEF = AttributeReader(("coef_",))
 
 
-@pytest.mark.parametrize(
-    ("query", "y"),
-    [
+def test_as_many_times_the_records_have_the_same_answer():
+    for query, y in [
         (RidgeQuery(3.0), Y),
         (RidgeQuery((3.0, 0.5)), np.column_stack([Y, -(Y**2)])),
         (LogisticRegressionQuery((0, 1), C=0.2), LABELS),
         (LinearSVCQuery((0, 1), C=0.2), LABELS),
         (LinearSVCQuery((0, 1), C=0.2, loss="hinge"), LABELS),
         (MeanQuery(), None),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("times", [2, 5])
-def test_as_many_times_the_records_have_the_same_answer(query, y, times):
-    repeated = None if y is None else np.repeat(y, times, axis=0)
-    many = query.resized(times)(np.repeat(X, times, axis=0), repeated)
-    np.testing.assert_allclose(many, query(X, y), rtol=1e-6, atol=1e-9)
+    ]:
+        for times in [2, 5]:
+            repeated = None if y is None else np.repeat(y, times, axis=0)
+            many = query.resized(times)(np.repeat(X, times, axis=0), repeated)
+            np.testing.assert_allclose(many, query(X, y), rtol=1e-6, atol=1e-9)
 
 
 def test_a_query_that_is_not_resized_has_another_answer():
@@ -63,9 +58,8 @@ def test_a_query_that_is_not_resized_has_another_answer():
     assert np.abs(many - query(X, Y)).max() > 1e-3
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
+def test_penalties_of_estimators_follow_the_records():
+    for estimator in [
         Ridge(3.0),
         RidgeClassifier(3.0),
         KernelRidge(alpha=2.0),
@@ -75,16 +69,12 @@ def test_a_query_that_is_not_resized_has_another_answer():
         SVC(C=0.1, kernel="linear", tol=1e-9),
         Lasso(0.1, tol=1e-12),
         make_pipeline(StandardScaler(), Ridge(3.0)),
-    ],
-    ids=lambda estimator: str(estimator).replace("\n", ""),
-)
-def test_penalties_of_estimators_follow_the_records(estimator):
-    y = LABELS if hasattr(estimator, "decision_function") else Y
-    few = estimator.fit(X, y).predict(X)
-    many = resize_penalties(estimator, 4.0)
-    assert many is not estimator or isinstance(estimator, Lasso)
-    many = many.fit(np.repeat(X, 4, axis=0), np.repeat(y, 4)).predict(X)
-    np.testing.assert_allclose(many, few, rtol=1e-4, atol=1e-4)
+    ]:
+        y = LABELS if hasattr(estimator, "decision_function") else Y
+        few = estimator.fit(X, y).predict(X)
+        many = EstimatorQuery(estimator, COEF, {"coef_": (3,)}).resized(4.0).estimator
+        many = many.fit(np.repeat(X, 4, axis=0), np.repeat(y, 4)).predict(X)
+        np.testing.assert_allclose(many, few, rtol=1e-4, atol=1e-4)
 
 
 def test_estimators_of_others_stay_as_they_are():
@@ -92,8 +82,8 @@ def test_estimators_of_others_stay_as_they_are():
         def get_params(self, deep):
             return {"alpha": 1.0}
 
-    impostor = Ridge()
-    assert resize_penalties(impostor, 2.0) is impostor
+    impostor = EstimatorQuery(Ridge(), COEF, {"coef_": (3,)})
+    assert type(impostor.resized(2.0).estimator) is Ridge
 
 
 @pytest.mark.parametrize("asked", [None, Ridge(2.0)])

@@ -26,7 +26,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from skparisk import (
     IncompatibleError,
@@ -111,15 +111,16 @@ def test_samplers_with_private_records_are_refused_before_a_split(selection):
     assert ledger.releases == ()
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize(
-    "estimator", [Constant(level=None), make_pipeline(Fill(), Constant(level=None))]
-)
-def test_estimators_that_release_without_a_charge_are_refused(selection, estimator):
-    search = private_search(estimator, {}, selection)
-    with pytest.raises(IncompatibleError, match="charged nothing"):
-        search.fit(X, Y, **PUBLIC)
-    assert not hasattr(search, "best_estimator_")
+def test_estimators_that_release_without_a_charge_are_refused():
+    for selection in SELECTIONS:
+        for estimator in [
+            Constant(level=None),
+            make_pipeline(Fill(), Constant(level=None)),
+        ]:
+            search = private_search(estimator, {}, selection)
+            with pytest.raises(IncompatibleError, match="charged nothing"):
+                search.fit(X, Y, **PUBLIC)
+            assert not hasattr(search, "best_estimator_")
 
 
 PARAMETERS = {
@@ -136,23 +137,27 @@ FITTED = {
 }
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-@pytest.mark.parametrize("reference", [PUBLIC, {}])
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-def test_nothing_else_is_kept(selection, reference):
-    frame = pd.DataFrame(X, columns=["a", "b"])
-    if reference:
-        reference = reference | {
-            "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-        }
-    search = private_search(known(), ALPHAS, selection).fit(frame, Y, **reference)
-    shown = {"best_score_", "cv_results_"} if selection == "reference" else set()
-    expected = PARAMETERS | FITTED | {"feature_names_in_"}
-    assert set(vars(search)) == expected | (shown if reference else set())
-    assert list(search.feature_names_in_) == ["a", "b"]
-    copied = pickle.loads(pickle.dumps(search))
-    np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
-    assert copied.certificate_ == search.certificate_
+def test_nothing_else_is_kept():
+    for selection in SELECTIONS:
+        for reference in [PUBLIC, {}]:
+            frame = pd.DataFrame(X, columns=["a", "b"])
+            if reference:
+                reference = reference | {
+                    "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
+                }
+            search = private_search(known(), ALPHAS, selection).fit(
+                frame, Y, **reference
+            )
+            shown = (
+                {"best_score_", "cv_results_"} if selection == "reference" else set()
+            )
+            expected = PARAMETERS | FITTED | {"feature_names_in_"}
+            assert set(vars(search)) == expected | (shown if reference else set())
+            assert list(search.feature_names_in_) == ["a", "b"]
+            copied = pickle.loads(pickle.dumps(search))
+            np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
+            assert copied.certificate_ == search.certificate_
 
 
 @pytest.mark.slow
@@ -212,9 +217,7 @@ def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
     ridge = PrivateRidge(sensitivity=in_units)
     scaler = FrozenEstimator(StandardScaler().fit(1000 * X_PUBLIC))
     search = private_search(
-        make_pipeline(scaler, ridge),
-        {"privateridge__alpha": [1e-3, 1e6]},
-        selection,
+        make_pipeline(scaler, ridge), {"privateridge__alpha": [1e-3, 1e6]}, selection
     )
     search.fit(1000 * X, Y, X_reference=1000 * X_PUBLIC, y_reference=Y_PUBLIC)
     assert search.certificate_.private
@@ -239,10 +242,11 @@ def test_tags_tell_of_noise():
     assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         private_search(
             known(noise_random_state=0),
@@ -262,7 +266,8 @@ def test_tags_tell_of_noise():
             noise_random_state=0,
         )
         for selection in (ReferenceSelection(cv=2), "exponential")
-    ]
+    ],
+    ids=lambda search: f"{type(search.estimator).__name__}-{search.selection}",
 )
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+def test_scikit_learn_checks(estimator):
+    check_estimator(estimator, on_skip=None)

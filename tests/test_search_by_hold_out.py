@@ -28,19 +28,15 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._words import INFINITE, void_reasons
+from skparisk.core import words
 from skparisk.core.claim import Assumption, mint
 from skparisk.core.compose import compose_basic, compose_parallel
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection import _exponential
-from skparisk.model_selection._candidates import Records
-from skparisk.model_selection._exponential import (
-    default_record_score,
-    score_hold_out,
-    split_records,
-)
+from skparisk.mechanisms import ExponentialMechanism
 from skparisk.reference import TableReference
+
+INFINITE, void_reasons = words().INFINITE, words().void_reasons
 
 
 @pytest.fixture(autouse=True)
@@ -124,13 +120,13 @@ def captured_scores(monkeypatch):
     """Yield a list that gets the scores that the mechanism is asked about."""
     asked = []
 
-    class Spy(_exponential.ExponentialMechanism):
+    class Spy(ExponentialMechanism):
         def prepare(self, values):
             asked.append((self.sensitivity, self.epsilon, list(values)))
             return super().prepare(values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_exponential, "ExponentialMechanism", Spy)
+        patch.setattr("skparisk.model_selection._exponential.ExponentialMechanism", Spy)
         yield asked
 
 
@@ -169,24 +165,49 @@ def test_no_noise_is_the_best_on_the_records_held_out_and_no_guarantee():
     assert void_reasons(search.certificate_) == (INFINITE,)
 
 
-def test_default_score_of_labels_and_of_several_targets():
-    agree = default_record_score(Label(), None)
-    assert agree(["a", "b"], np.array(["a", "a"])).tolist() == [1.0, 0.0]
-    assert agree(np.array([[0], [1]]), np.array([0, 0])).tolist() == [1.0, 0.0]
-    close = default_record_score(Constant(), (0, 4))
-    assert close([1.0, 2.0], [1.0, 9.0]).tolist() == [1.0, 0.0]
-    two = close(np.array([[0.0, 0.0], [1.0, 3.0]]), np.array([[1.0, 0.0], [1.0, 1.0]]))
-    assert two.tolist() == [0.875, 0.75]
+class Twice(Constant):
+    __module__ = "skparisk.made_up"
+
+    def predict(self, X):
+        return np.full((len(X), 2), self.value)
 
 
-@pytest.mark.parametrize(
-    ("returned", "total"),
-    [([0.5, 2.0, -1.0], 1.5), ([np.nan, np.inf, 0.25], 1.25), ([2.0**-21, 1, 0], 1.0)],
-)
-def test_record_scores_are_clipped_and_rounded_down(returned, total):
-    held_out = Records(np.zeros((3, 1)), np.zeros(3))
-    model = Constant()
-    assert score_hold_out(model, held_out, lambda y_true, y_pred: returned) == total
+class Column(Label):
+    __module__ = "skparisk.made_up"
+
+    def predict(self, X):
+        return super().predict(X)[:, None]
+
+
+def test_default_score_of_labels_and_of_several_targets(monkeypatch):
+    targets = np.tile([0.0, 4.0], (300, 1))  # bounds are 16 apart
+    for kind, y, how, shares in [
+        (Twice, targets, {}, [0.875, 0.625]),
+        (Label, np.zeros(300), {"y_bounds": None}, [1.0, 0.0]),
+        (Column, np.zeros(300), {"y_bounds": None}, [1.0, 0.0]),
+    ]:
+        values = {"value": [0.0, 8.0] if kind is Twice else [0, 1]}
+        search = private_search(kind(), values, "exponential", **how)
+        with captured_scores(monkeypatch) as asked:
+            search.fit(X, y)
+        assert asked[0][2] == [60 * share for share in shares]
+
+
+def test_record_scores_are_clipped_and_rounded_down(monkeypatch):
+    for returned, total in [
+        ([0.5, 2.0, -1.0], 1.5),
+        ([np.nan, np.inf, 0.25], 1.25),
+        ([2.0**-21, 1, 0], 1.0),
+    ]:
+        search = private_search(
+            Constant(),
+            {"value": [1.0]},
+            "exponential",
+            record_score=lambda y_true, y_pred: np.resize(returned, len(y_true)),
+        )
+        with captured_scores(monkeypatch) as asked:
+            search.fit(X, Y)
+        assert asked[0][2] == [20 * total]  # of 60 records
 
 
 def test_declared_record_score_is_used_and_told():
@@ -223,19 +244,19 @@ def test_failing_scores_of_private_records_tell_nothing():
         search.fit(X, Y)
 
 
-def test_hold_out_is_told_by_the_seed_and_covers_all_records():
-    records = Records(X, Y)
-    seeds = [np.random.SeedSequence(seed) for seed in (0, 0, 1)]
-    parts = [split_records(records, 0.2, seed) for seed in seeds]
-    for training, held_out in parts:
-        assert (len(training), len(held_out)) == (240, 60)
-        np.testing.assert_array_equal(
-            np.sort(np.r_[training.y, held_out.y]), np.sort(Y)
-        )
-    np.testing.assert_array_equal(parts[0][1].y, parts[1][1].y)
-    assert (parts[0][1].y != parts[2][1].y).any()
+def test_hold_out_is_told_by_the_seed_and_leaves_records_to_fit():
+    trained = []
+    for seed in (0, 0, 1):
+        Constant.seen.clear()
+        search = private_search(Constant(), {"value": [1.0]}, "exponential")
+        search.set_params(random_state=seed).fit(X, Y)
+        trained.append(np.sort(Constant.seen[0][2]))
+        assert len(trained[-1]) == 240
+    np.testing.assert_array_equal(trained[0], trained[1])
+    assert (trained[0] != trained[2]).any()
+    search = private_search(Constant(), {"value": [1.0]}, "exponential", holdout=0.9)
     with pytest.raises(ValueError, match=r"holdout=0\.9 leaves no record"):
-        split_records(Records(X[:5], Y[:5]), 0.9, seeds[0])
+        search.fit(X[:5], Y[:5])
 
 
 def test_other_relations_are_refused_before_a_fit():

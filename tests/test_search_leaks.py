@@ -94,33 +94,35 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_parts_that_may_hold_what_they_learned_are_noticed(name):
-    assert Candidate({}, LEARNING[name]).learns_more
+def test_parts_that_may_hold_what_they_learned_are_noticed():
+    for name in LEARNING:
+        assert Candidate({}, LEARNING[name]).learns_more
 
 
-@pytest.mark.parametrize("name", HARMLESS)
-def test_parts_that_have_nothing_to_learn_are_no_leak(name):
-    assert not Candidate({}, HARMLESS[name]).learns_more
+def test_parts_that_have_nothing_to_learn_are_no_leak():
+    for name in HARMLESS:
+        assert not Candidate({}, HARMLESS[name]).learns_more
 
 
-@pytest.mark.parametrize("name", ["scaler", "ensemble", "targets", "function"])
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_parts_without_noise_are_a_leak_that_is_told(selection, name):
-    records = (X > 0).astype(float) if name == "targets" else X
-    search = private_search(LEARNING[name], {}, selection)
-    with PrivacyLedger(math.inf) as ledger:
-        public = {"X_reference": (X_PUBLIC > 0) * 1.0, "y_reference": Y_PUBLIC}
-        with pytest.warns(PrivacyLeakWarning, match="not from skparisk") as caught:
-            search.fit(records, Y, **(public if name == "targets" else PUBLIC))
-    assert len(caught) == 1
-    assert not search.certificate_.private
-    assert search.certificate_.leaks == ledger.spent.leaks == {Leak.LEARNS_MORE}
-    assert search.certificate_.epsilon == 1.0
-    told = [entry.certificate for entry in ledger.releases]
-    assert {one.n_releases for one in told if one.leaks} == {0}
-    # The scores are public all the same.
-    assert hasattr(search, "cv_results_") == (selection == "reference")
+def test_parts_without_noise_are_a_leak_that_is_told():
+    for name in ["scaler", "ensemble", "targets", "function"]:
+        for selection in SELECTIONS:
+            records = (X > 0).astype(float) if name == "targets" else X
+            search = private_search(LEARNING[name], {}, selection)
+            with PrivacyLedger(math.inf) as ledger:
+                public = {"X_reference": (X_PUBLIC > 0) * 1.0, "y_reference": Y_PUBLIC}
+                with pytest.warns(
+                    PrivacyLeakWarning, match="not from skparisk"
+                ) as caught:
+                    search.fit(records, Y, **(public if name == "targets" else PUBLIC))
+            assert len(caught) == 1
+            assert not search.certificate_.private
+            assert search.certificate_.leaks == ledger.spent.leaks == {Leak.LEARNS_MORE}
+            assert search.certificate_.epsilon == 1.0
+            told = [entry.certificate for entry in ledger.releases]
+            assert {one.n_releases for one in told if one.leaks} == {0}
+            # The scores are public all the same.
+            assert hasattr(search, "cv_results_") == (selection == "reference")
 
 
 def test_only_the_candidate_that_is_fitted_may_leak_by_reference():

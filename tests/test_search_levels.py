@@ -8,10 +8,7 @@ from searches import ALPHAS, PUBLIC, X_PUBLIC, Y_PUBLIC, X, Y, known, private_se
 from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import (
-    GridSearchCV,
-    RandomizedSearchCV,
-)
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -23,13 +20,14 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._words import INFINITE, void_reasons
-from skparisk.core import Assumption, Leak
+from skparisk.core import Assumption, Leak, words
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
+
+INFINITE, void_reasons = words().INFINITE, words().void_reasons
 
 
 def around(search):
@@ -107,10 +105,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     ]:
         expected = (0.5, 0.0, gamma, 0.0, "explicit", one)
         assert level(of_known(gamma, **parameters)) == expected
-    assert level(of_known(0.1, delta=0.01)) == (
-        *(0.5, 0.01, 0.0, 0.0, None),
-        one,
-    )
+    assert level(of_known(0.1, delta=0.01)) == (*(0.5, 0.01, 0.0, 0.0, None), one)
     assert level(of(relation="add-remove"))[-1] == "add-remove"
     assert level(known(epsilon=0.5)) == pure
     bound = PrivateRidge(epsilon=0.5, sensitivity="bound", x_norm=1, y_bounds=(0, 1))

@@ -137,33 +137,37 @@ BAD = {
 }
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("selection", "name", "value"),
-    [(kind, *case) for kind in SELECTIONS for case in COMMON]
-    + [
-        (kind, f"selection__{name}", value) for kind in BAD for name, value in BAD[kind]
-    ],
-)
-@pytest.mark.parametrize("reference", [PUBLIC, {}])
-def test_bad_parameters_are_refused_before_a_fit(selection, name, value, reference):
+def test_bad_parameters_are_refused_before_a_fit():
     """With the name, the value and what is allowed; nothing warns, nor is charged."""
-    search = private_search(Constant(), {"value": [0.0]}, selection)
-    search.set_params(**{name: value})
-    named = name.removeprefix("selection__").replace("param_grid", "value|alphas")
-    with PrivacyLedger(9.0) as ledger, pytest.raises(ValueError, match=named) as caught:
-        search.fit(X, Y, **reference)
-    if name != "param_grid":
-        assert f"got {value!r}" in str(caught.value)
-        assert "must be" in str(caught.value)
-    assert ledger.releases == ()
-    assert Constant.seen == []
+    for selection, name, value in [
+        (kind, *case) for kind in SELECTIONS for case in COMMON
+    ] + [
+        (kind, f"selection__{name}", value) for kind in BAD for name, value in BAD[kind]
+    ]:
+        for reference in [PUBLIC, {}]:
+            search = private_search(Constant(), {"value": [0.0]}, selection)
+            search.set_params(**{name: value})
+            named = name.removeprefix("selection__").replace(
+                "param_grid", "value|alphas"
+            )
+            with (
+                PrivacyLedger(9.0) as ledger,
+                pytest.raises(ValueError, match=named) as caught,
+            ):
+                search.fit(X, Y, **reference)
+            if name != "param_grid":
+                assert f"got {value!r}" in str(caught.value)
+                assert "must be" in str(caught.value)
+            assert ledger.releases == ()
+            assert Constant.seen == []
 
 
-@pytest.mark.parametrize("cv", [None, 2, np.int64(3), KFold(4), [([0], [1, 2])]])
-def test_any_splits_of_scikit_learn_are_accepted(cv):
-    search = private_search(Constant(), VALUES, "reference", cv=cv).fit(X, Y, **PUBLIC)
-    assert "split0_test_score" in search.cv_results_
+def test_any_splits_of_scikit_learn_are_accepted():
+    for cv in [None, 2, np.int64(3), KFold(4), [([0], [1, 2])]]:
+        search = private_search(Constant(), VALUES, "reference", cv=cv).fit(
+            X, Y, **PUBLIC
+        )
+        assert "split0_test_score" in search.cv_results_
 
 
 def test_splits_that_can_be_read_only_once_are_used():

@@ -144,35 +144,28 @@ def test_density_is_simulated_without_targets():
     assert scores.shape == (1, 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
+def test_bad_parameters_of_a_simulation_are_refused():
+    for name, value in [
         ("n_records", 0),
         ("scoring", ["r2", "max_error"]),
         ("scoring", {"r2": "r2"}),
         ("n_jobs", 0),
         ("verbose", -1),
         ("random_state", "seed"),
-    ],
-)
-def test_bad_parameters_of_a_simulation_are_refused(name, value):
-    parameters = {"n_records": 60} | {name: value}
-    with pytest.raises(ValueError, match=name):
-        simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
-    assert Constant.seen == []
+    ]:
+        parameters = {"n_records": 60} | {name: value}
+        with pytest.raises(ValueError, match=name):
+            simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
+        assert Constant.seen == []
 
 
-@pytest.mark.parametrize(
-    "table",
-    [X.tolist(), X, pd.DataFrame(X), sparse.coo_array(X)],
-    ids=["list", "array", "frame", "sparse"],
-)
-def test_rows_are_taken_of_any_table(table):
-    taken = take_rows(as_indexable(table), np.array([3, 1]))
-    dense = taken.toarray() if sparse.issparse(taken) else np.asarray(taken)
-    np.testing.assert_array_equal(dense, X[[3, 1]])
-    assert type(taken) is type(table) or not isinstance(table, pd.DataFrame)
-    assert take_rows(as_indexable(None), np.array([0])) is None
+def test_rows_are_taken_of_any_table():
+    for table in [X.tolist(), X, pd.DataFrame(X), sparse.coo_array(X)]:
+        taken = take_rows(as_indexable(table), np.array([3, 1]))
+        dense = taken.toarray() if sparse.issparse(taken) else np.asarray(taken)
+        np.testing.assert_array_equal(dense, X[[3, 1]])
+        assert type(taken) is type(table) or not isinstance(table, pd.DataFrame)
+        assert take_rows(as_indexable(None), np.array([0])) is None
 
 
 class Fits(Ridge):

@@ -139,23 +139,20 @@ def test_without_a_seed_the_bytes_are_the_operating_systems(law, monkeypatch):
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
-@laws
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: 7,
-        lambda: np.int64(7),
-        lambda: np.random.RandomState(7),
-        lambda: np.random.default_rng(7),
-    ],
-)
-def test_a_seeded_source_repeats(make, law):
+def test_a_seeded_source_repeats():
     """The same seed gives the same noise; going on with it gives fresh noise."""
-    source = noise_source(make())
-    first = law.sample(2**40, 50, source)
-    again = law.sample(2**40, 50, noise_source(make()))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, law.sample(2**40, 50, source))
+    for law in [LAPLACE, GAUSSIAN]:
+        for make in [
+            lambda: 7,
+            lambda: np.int64(7),
+            lambda: np.random.RandomState(7),
+            lambda: np.random.default_rng(7),
+        ]:
+            source = noise_source(make())
+            first = law.sample(2**40, 50, source)
+            again = law.sample(2**40, 50, noise_source(make()))
+            np.testing.assert_array_equal(first, again)
+            assert not np.array_equal(first, law.sample(2**40, 50, source))
 
 
 @laws
@@ -168,14 +165,16 @@ def test_an_unseeded_source_does_not_repeat(law):
 # Uniform integers
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("width", "upper"),
-    [(1, upper) for upper in range(2, 257)]
-    + [(2, upper) for upper in (257, 300, 32769, 65535, 65536)],
-)
-def test_uniform_is_exact_over_all_words(width, upper):
+def test_uniform_is_exact_over_all_words():
     """Fed every word once, each value comes equally often: no bias at all."""
+    for width, upper in [
+        *((1, upper) for upper in range(2, 257)),
+        *((2, upper) for upper in (257, 300, 32769, 65535, 65536)),
+    ]:
+        check_words(width, upper)
+
+
+def check_words(width, upper):
     every_word = np.arange(256**width, dtype=f"<u{width}").tobytes()
     repeats = 256**width // 2 ** (upper - 1).bit_length()
     draws = sample_uniform_integers(upper, repeats * upper, ScriptedSource(every_word))
@@ -183,21 +182,21 @@ def test_uniform_is_exact_over_all_words(width, upper):
     np.testing.assert_array_equal(counts, np.full(upper, repeats))
 
 
-@pytest.mark.parametrize("upper", [5, 2**8 + 1, 2**16 + 1, 2**32 + 1, 2**63 - 1])
-def test_uniform_rejects_what_is_not_below_upper(upper):
+def test_uniform_rejects_what_is_not_below_upper():
     """Bits above those of upper - 1 are dropped; values >= upper are drawn again."""
-    bits = (upper - 1).bit_length()
-    width = next(width for width in (1, 2, 4, 8) if bits <= 8 * width)
-    words = [upper, 0, 2**bits - 1, upper - 1, 2 ** (8 * width) - 2**bits + 2]
-    script = b"".join(word.to_bytes(width, "little") for word in words)
-    source = ScriptedSource(script)
-    draws = sample_uniform_integers(upper, 3, source)
-    assert draws.tolist() == [0, upper - 1, 2]
-    assert source.served == len(script)
+    for upper in [5, 2**8 + 1, 2**16 + 1, 2**32 + 1, 2**63 - 1]:
+        bits = (upper - 1).bit_length()
+        width = next(width for width in (1, 2, 4, 8) if bits <= 8 * width)
+        words = [upper, 0, 2**bits - 1, upper - 1, 2 ** (8 * width) - 2**bits + 2]
+        script = b"".join(word.to_bytes(width, "little") for word in words)
+        source = ScriptedSource(script)
+        draws = sample_uniform_integers(upper, 3, source)
+        assert draws.tolist() == [0, upper - 1, 2]
+        assert source.served == len(script)
 
 
 @seeds
-@pytest.mark.parametrize("upper", [1, 2, 3, 5, 2**32 + 1, 2**52, 2**63])
+@pytest.mark.parametrize("upper", [1, 3, 2**32 + 1, 2**63])
 def test_uniform_law(upper, seed):
     """Uniform over the whole range and in the low bits, whatever the upper bound."""
     draws = sample_uniform_integers(upper, 50_000, noise_source(seed))
@@ -214,18 +213,15 @@ def test_uniform_law(upper, seed):
             assert not rejects_counts(observed, np.full(cells, 1 / cells))
 
 
-@pytest.mark.parametrize(
-    ("upper", "width"),
-    [
+def test_uniform_asks_for_few_bytes_in_whole_words():
+    """A power of two costs one shortest word per draw, and 1 costs nothing."""
+    for upper, width in [
         *[(1, 0), (2, 1), (2**8, 1), (2**9, 2), (2**16, 2), (2**17, 4)],
         *[(2**32, 4), (2**33, 8), (2**63, 8)],
-    ],
-)
-def test_uniform_asks_for_few_bytes_in_whole_words(upper, width):
-    """A power of two costs one shortest word per draw, and 1 costs nothing."""
-    source = CountingSource()
-    sample_uniform_integers(upper, 100, source)
-    assert source.requests == ([100 * width] if width else [])
+    ]:
+        source = CountingSource()
+        sample_uniform_integers(upper, 100, source)
+        assert source.requests == ([100 * width] if width else [])
 
 
 @pytest.mark.parametrize(("upper", "width"), [(3, 1), (257, 2), (65_537, 4)])
@@ -238,11 +234,11 @@ def test_uniform_redraws_only_what_is_missing(upper, width):
     assert source.requests == sorted(source.requests, reverse=True)
 
 
-@pytest.mark.parametrize("upper", [0, -1, 2**63 + 1, 2.0, True, "3", None])
-def test_uniform_refuses_a_bad_upper_bound(upper):
+def test_uniform_refuses_a_bad_upper_bound():
     """The message has the name, the value and what is allowed."""
-    with pytest.raises(ValueError, match=r"upper must be .* \[1, 2\*\*63\], got "):
-        sample_uniform_integers(upper, 3, noise_source(0))
+    for upper in [0, -1, 2**63 + 1, 2.0, True, "3", None]:
+        with pytest.raises(ValueError, match=r"upper must be .* \[1, 2\*\*63\], got "):
+            sample_uniform_integers(upper, 3, noise_source(0))
 
 
 # Bernoulli(exp(-a/d)) and Bernoulli(exp(-(a/d)²/2))
@@ -250,7 +246,7 @@ def test_uniform_refuses_a_bad_upper_bound(upper):
 
 @pytest.mark.sampled(1)
 @bernoullis
-@pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 2), (1, 3), (3, 4)])
+@pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 3), (3, 4)])
 def test_bernoulli_is_exact_over_all_bytes(a, d, sample, exponent):
     """Enumerating every byte string encloses the probability."""
     # Up to k = 8 and d = 8 only the low three bits of a byte count: 8 equal cases.
@@ -274,7 +270,7 @@ def test_bernoulli_is_exact_over_all_bytes(a, d, sample, exponent):
 
 @seeds
 @bernoullis
-@pytest.mark.parametrize("denominator", [1, 2, 7, 2**40, 2**52, 2**63])
+@pytest.mark.parametrize("denominator", [1, 7, 2**63])
 def test_bernoulli_frequencies(denominator, sample, exponent, seed):
     """Each element has its own probability, and 10 % off it is noticed."""
     trials = 100_000
@@ -291,12 +287,15 @@ def test_bernoulli_frequencies(denominator, sample, exponent, seed):
             assert a == 0 or rejects_probability(successes, trials, wrong)
 
 
-@bernoullis
-def test_bernoulli_of_zero_is_always_true(sample, exponent):
+def test_bernoulli_of_zero_is_always_true():
     """exp(0) = 1, with no exception."""
-    zeros = np.zeros(10_000, dtype=np.uint64)
-    assert exponent(0) == 0
-    assert sample(zeros, 2**40, noise_source()).all()
+    for sample, exponent in [
+        (sample_bernoulli_exp, lambda x: x),
+        (sample_bernoulli_gaussian, lambda x: x**2 / 2),
+    ]:
+        zeros = np.zeros(10_000, dtype=np.uint64)
+        assert exponent(0) == 0
+        assert sample(zeros, 2**40, noise_source()).all()
 
 
 @bernoullis
@@ -319,7 +318,7 @@ def test_bernoulli_refuses_a_fraction_above_one(sample, exponent):
 
 @seeds
 @laws
-@pytest.mark.parametrize("scale", [1, 2, 3, 7, 10])
+@pytest.mark.parametrize("scale", [1, 3, 10])
 def test_small_scale_law(scale, law, seed):
     """The exact probabilities hold cell by cell; 10 % off on either side they fail."""
     noise = law.sample(scale, 100_000, noise_source(seed))
@@ -342,10 +341,9 @@ def test_tail(law, seed):
         assert rejects_probability(far, noise.size, tail(law, scale, reach))
 
 
-@pytest.mark.sampled(3)
 @seeds
 @laws
-@pytest.mark.parametrize("scale", [2**20, 3**25, 2**40, 2**52])
+@pytest.mark.parametrize("scale", [3**25, 2**52])
 def test_large_scale_law(scale, law, seed):
     """On a fine grid it is the continuous law, and none with 10 % less or more."""
     noise = law.sample(scale, 50_000, noise_source(seed))
@@ -365,7 +363,7 @@ def test_low_bits_are_not_lost(law, seed):
 
 @seeds
 @laws
-@pytest.mark.parametrize("scale", [1, 7, 2**40])
+@pytest.mark.parametrize("scale", [1, 2**40])
 def test_signs_are_symmetric(scale, law, seed):
     """Among the draws that are not zero, half are negative."""
     noise = law.sample(scale, 100_000, noise_source(seed))
@@ -377,7 +375,7 @@ def test_signs_are_symmetric(scale, law, seed):
 
 @seeds
 @laws
-@pytest.mark.parametrize("scale", [1, 2, 7])
+@pytest.mark.parametrize("scale", [1, 7])
 def test_zero_counts_once(scale, law, seed):
     """Zero has its own probability p; a kept -0 would give 2p/(1 + p)."""
     noise = law.sample(scale, 100_000, noise_source(seed))
@@ -389,7 +387,7 @@ def test_zero_counts_once(scale, law, seed):
 
 @seeds
 @laws
-@pytest.mark.parametrize("scale", [1, 2, 7, 2**40])
+@pytest.mark.parametrize("scale", [1, 2**40])
 def test_moment(scale, law, seed):
     """E|z| = 1/sinh(1/scale) for Laplace, Ez² = scale² for Gauss; not 10 % off."""
     noise = law.sample(scale, 50_000, noise_source(seed)).astype(float)
@@ -410,15 +408,15 @@ def test_consecutive_draws_are_independent(law, seed):
         assert stats.pearsonr(ranks[:-1], ranks[1:]).pvalue >= FALSE_ALARM
 
 
-@laws
-@pytest.mark.parametrize("size", [0, 1, 2, 1000])
-def test_noise_has_the_size_asked_for(size, law):
+def test_noise_has_the_size_asked_for():
     """Integers in an array of that length, and nothing drawn for an empty one."""
-    source = CountingSource()
-    noise = law.sample(np.int64(2**40), size, source)
-    assert noise.dtype == np.int64
-    assert noise.shape == (size,)
-    assert (size == 0) == (source.requests == [])
+    for law in [LAPLACE, GAUSSIAN]:
+        for size in [0, 1, 2, 1000]:
+            source = CountingSource()
+            noise = law.sample(np.int64(2**40), size, source)
+            assert noise.dtype == np.int64
+            assert noise.shape == (size,)
+            assert (size == 0) == (source.requests == [])
 
 
 @pytest.mark.parametrize(
@@ -440,17 +438,17 @@ def test_negative_zeros_are_drawn_again(law, tries, steps):
     assert source.served == len(script)
 
 
-@laws
-@pytest.mark.parametrize(
-    "scale", [0, -1, 2**52 + 1, 1.0, math.nan, math.inf, True, "1", None]
-)
-def test_bad_scale_is_refused_before_anything_is_drawn(scale, law):
+def test_bad_scale_is_refused_before_anything_is_drawn():
     """The message has the name, the value and what is allowed."""
-    source = CountingSource()
-    with pytest.raises(ValueError, match=r"scale must be .* \[1, 2\*\*52\], got ") as e:
-        law.sample(scale, 3, source)
-    assert repr(scale) in str(e.value)
-    assert source.requests == []
+    for law in [LAPLACE, GAUSSIAN]:
+        for scale in [0, -1, 2**52 + 1, 1.0, math.nan, math.inf, True, "1", None]:
+            source = CountingSource()
+            with pytest.raises(
+                ValueError, match=r"scale must be .* \[1, 2\*\*52\], got "
+            ) as e:
+                law.sample(scale, 3, source)
+            assert repr(scale) in str(e.value)
+            assert source.requests == []
 
 
 # The assertions these tests rest on

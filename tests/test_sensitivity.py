@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from certificates import filed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import exceeds
@@ -26,12 +27,10 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._filed import filed
 from skparisk.core.calibrate import CALIBRATIONS, Exchangeable, Target
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -59,12 +58,7 @@ PARAMETERS = {
     "noise_random_state",
     "verbose",
 }
-FITTED = {
-    "mechanism_",
-    "claim_",
-    "query_",
-    "n_features_in_",
-}
+FITTED = {"mechanism_", "claim_", "query_", "n_features_in_"}
 
 
 @pytest.fixture(scope="module")
@@ -247,21 +241,17 @@ def never(X):
     raise AssertionError("a database was sampled")
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
+def test_rules_that_are_none_are_refused_before_anything_is_sampled():
+    for rule, message in [
         *(
             (rule, "calibration must be one of 'exchangeable', 'pac', 'dkw'; got")
             for rule in (Exchangeable, Lax(), object())
         ),
         (Exchangeable(10), "neighbors_per_database must be 10 with calibration=Exch"),
-    ],
-    ids=range(4),
-)
-def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, message):
-    sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
-    with pytest.raises(ValueError, match=message):
-        sampler.fit(PUBLIC)
+    ]:
+        sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
+        with pytest.raises(ValueError, match=message):
+            sampler.fit(PUBLIC)
 
 
 @pytest.mark.slow
@@ -499,10 +489,8 @@ def fitted(**parameters):
     return SensitivitySampler(**parameters).fit(PUBLIC)
 
 
-@pytest.mark.sampled(20)
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_bad_configurations_are_refused():
+    for parameters, message in [
         ({"epsilon": 0}, r"epsilon must be a number in \(0, inf\], got 0\."),
         ({"epsilon": -1.0}, r"epsilon must be a number in \(0, inf\], got -1\.0"),
         ({"epsilon": np.nan}, r"epsilon must be a number in \(0, inf\], got nan"),
@@ -554,10 +542,7 @@ def fitted(**parameters):
         ({"query": lambda X, y: y.mean()}, "y must be given because the query"),
         ({"query": RidgeQuery()}, "y must be given because the query"),
         (
-            {
-                "query": np.mean,
-                "reference": TableReference(PUBLIC, sampling="split"),
-            },
+            {"query": np.mean, "reference": TableReference(PUBLIC, sampling="split")},
             r"at least 4000 rows for n_pairs=1000 pairs .* 301 records each, got 300",
         ),
         ({"query": lambda X: np.nan}, "None of the sampled .* returned NaN"),
@@ -566,16 +551,13 @@ def fitted(**parameters):
             r"same number of outputs for every database, got \[1, 2\]",
         ),
         ({"query": lambda X: 1.0}, r"sampled sensitivity at gamma=0\.05 is 0"),
-    ],
-)
-def test_bad_configurations_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(**parameters)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fitted(**parameters)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message", "best"),
-    [
+def test_too_few_pairs_are_refused_before_sampling():
+    for parameters, message, best in [
         (
             {"gamma": 1e-4, "n_pairs": 1000},
             "n_pairs=1000 pairs certify no risk below",
@@ -583,16 +565,15 @@ def test_bad_configurations_are_refused(parameters, message):
         ),
         ({"n_pairs": 1000, "calibration": "dkw"}, "n_pairs >= 1305", 0.0564677078),
         ({"n_pairs": 10, "calibration": "pac"}, "n_pairs >= 59", 1 - 0.05**0.1),
-    ],
-)
-def test_too_few_pairs_are_refused_before_sampling(parameters, message, best):
-    def never(X):
-        raise AssertionError("sampled")
+    ]:
 
-    with pytest.raises(CalibrationError, match=message) as caught:
-        fitted(query=never, **parameters)
-    assert caught.value.best == pytest.approx(best)
-    assert caught.value.target == parameters.get("gamma", 0.05)
+        def never(X):
+            raise AssertionError("sampled")
+
+        with pytest.raises(CalibrationError, match=message) as caught:
+            fitted(query=never, **parameters)
+        assert caught.value.best == pytest.approx(best)
+        assert caught.value.target == parameters.get("gamma", 0.05)
 
 
 @pytest.mark.sampled(3)
@@ -683,9 +664,8 @@ def test_targets_are_sampled_with_their_records():
         sampler.release(PUBLIC)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_sampling_without_an_estimator_refuses_bad_numbers_too():
+    for parameters, message in [
         ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
         ({"n_records": 0}, "n_records must be a whole number >= 1, got 0"),
         (
@@ -693,13 +673,11 @@ def test_targets_are_sampled_with_their_records():
             "n_records must be a whole number >= 2, got 1",
         ),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
-    ],
-)
-def test_sampling_without_an_estimator_refuses_bad_numbers_too(parameters, message):
-    sizes = {"query": MeanQuery(), "n_pairs": 5, "n_records": 4, "n_features": 2}
-    arguments = sizes | {"reference": TableReference(PUBLIC)} | parameters
-    with pytest.raises(ValueError, match=message):
-        sample_differences(**arguments)
+    ]:
+        sizes = {"query": MeanQuery(), "n_pairs": 5, "n_records": 4, "n_features": 2}
+        arguments = sizes | {"reference": TableReference(PUBLIC)} | parameters
+        with pytest.raises(ValueError, match=message):
+            sample_differences(**arguments)
 
 
 def test_all_calibrations_are_named():

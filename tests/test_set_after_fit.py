@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from skparisk import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    SensitivitySampler,
-)
+from skparisk import IncompatibleError, PrivacyLeakWarning, SensitivitySampler
 from skparisk.queries import MeanQuery
 
 RNG = np.random.default_rng(0)
@@ -45,13 +41,14 @@ def test_relation_set_after_fit_changes_nothing():
     assert sampler.calibrate(gamma=0.1).certificate_.evidence.n_records == 300
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [{"epsilon": -1}, {"query": lambda X: np.nan}, {"query": lambda X: 1.0}],
-)
-def test_fit_that_fails_leaves_nothing_to_release(parameters):
-    sampler = SensitivitySampler(MeanQuery()).fit(PUBLIC)
-    with pytest.raises(ValueError, match=r"epsilon|NaN|is 0"):
-        sampler.set_params(**parameters).fit(PUBLIC)
-    with pytest.raises(NotFittedError):
-        sampler.release(PRIVATE)
+def test_fit_that_fails_leaves_nothing_to_release():
+    for parameters in [
+        {"epsilon": -1},
+        {"query": lambda X: np.nan},
+        {"query": lambda X: 1.0},
+    ]:
+        sampler = SensitivitySampler(MeanQuery()).fit(PUBLIC)
+        with pytest.raises(ValueError, match=r"epsilon|NaN|is 0"):
+            sampler.set_params(**parameters).fit(PUBLIC)
+        with pytest.raises(NotFittedError):
+            sampler.release(PRIVATE)

@@ -13,7 +13,6 @@ from skparisk.queries import (
     MeanQuery,
     Query,
     SumQuery,
-    _sums,
 )
 from skparisk.reference import TableReference
 
@@ -63,16 +62,17 @@ QUERIES = [(Shares(), shares), (SparseShares(), shares), (Cubes(), inverse)]
 
 
 @pytest.mark.parametrize(("small", "at_once"), [(0, 1), (2**20, 2**20)])
-@pytest.mark.parametrize("n_records", [12, 100])
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("n_records", "relation"), [*zip((12, 100), RELATIONS, strict=True)]
+)
 @pytest.mark.parametrize(("query", "plain"), QUERIES)
 def test_differences_are_those_of_a_plain_function(
     query, plain, relation, n_records, small, at_once, monkeypatch
 ):
     """Of small and large tables, all rows of which are added up once or not."""
-    monkeypatch.setattr(_sums, "_SMALL_POOL", small)
-    monkeypatch.setattr(_sums, "_LISTED_AT_ONCE", at_once)
-    monkeypatch.setattr(_sums, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("skparisk.queries._sums._SMALL_POOL", small)
+    monkeypatch.setattr("skparisk.queries._sums._LISTED_AT_ONCE", at_once)
+    monkeypatch.setattr("skparisk.queries._sums._ROWS_AT_ONCE", 7)
     pairs = pairs_from(POOL, n_records=n_records, relation=relation, size=9)
     expected = plain_differences(FunctionQuery(plain), pairs)
     found = query.on_pool(pairs.pool, n_records)(pairs)
@@ -93,27 +93,35 @@ def test_rows_that_see_other_records_are_refused(n_records):
         Company().differences(pairs)
 
 
-@pytest.mark.parametrize("r", [1, 4])
-@pytest.mark.parametrize("replaced", [True, False])
-def test_an_enormous_record_that_leaves_takes_no_digits_with_it(replaced, r):
-    shared, removed, added = (X[:40].reshape(10, 4, 3) for _ in range(3))
-    shared, removed, added = shared[:, 0], removed[:, :r].copy(), 2 * added[:, :r]
-    removed[:, 0] *= 1e200
-    added = added if replaced else None
-    databases, neighbors = sums_of_pairs(shared, removed, added)
-    np.testing.assert_allclose(databases, shared + removed.sum(axis=1), rtol=1e-12)
-    for i in range(r):
-        others = np.delete(removed, i, axis=1).sum(axis=1)
-        joined = added[:, i] if replaced else 0.0
-        expected = shared + others + joined
-        np.testing.assert_allclose(neighbors[:, i], expected, rtol=1e-13, atol=1e-14)
+def test_an_enormous_record_that_leaves_takes_no_digits_with_it():
+    for r in [1, 4]:
+        for replaced in [True, False]:
+            shared, removed, added = (X[:40].reshape(10, 4, 3) for _ in range(3))
+            shared, removed, added = (
+                shared[:, 0],
+                removed[:, :r].copy(),
+                2 * added[:, :r],
+            )
+            removed[:, 0] *= 1e200
+            added = added if replaced else None
+            databases, neighbors = sums_of_pairs(shared, removed, added)
+            np.testing.assert_allclose(
+                databases, shared + removed.sum(axis=1), rtol=1e-12
+            )
+            for i in range(r):
+                others = np.delete(removed, i, axis=1).sum(axis=1)
+                joined = added[:, i] if replaced else 0.0
+                expected = shared + others + joined
+                np.testing.assert_allclose(
+                    neighbors[:, i], expected, rtol=1e-13, atol=1e-14
+                )
 
 
 @pytest.mark.parametrize(("kept", "cache"), [(0, 64), (0, 400), (2**24, 2**19)])
-@pytest.mark.parametrize("m", [1, 20])
+@pytest.mark.parametrize("m", [0, 1, 20])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "products"])
 def test_sums_of_rows_are_those_of_numpy(kind, m, kept, cache, monkeypatch):
-    """Of few databases and of many; products that are kept or made in parts."""
+    """Of no, few and many databases; products that are kept or made in parts."""
     monkeypatch.setattr(module, "_KEPT", kept)
     monkeypatch.setattr(module, "_IN_CACHE", cache)
     rng = np.random.default_rng(1)

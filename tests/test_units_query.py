@@ -13,11 +13,7 @@ from skparisk.queries import (
     RidgeQuery,
     UnitsQuery,
 )
-from skparisk.queries._linear import (
-    MappedQuery,
-    in_units,
-    units_of,
-)
+from skparisk.queries._linear import MappedQuery, in_units, units_of
 from skparisk.reference import Domain, Interval, TableReference
 
 RNG = np.random.default_rng(0)
@@ -49,19 +45,19 @@ def test_answers_are_those_of_scikit_learn_in_other_units():
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_pairs_differ_as_their_answers_do(query):
-    asked = UnitsQuery(query, UNITS)
-    table = TableReference(X, targets_for(query))
-    pairs = pairs_from(table, n_records=30, relation="replace-one", size=6)
-    found = asked.on_pool(pairs.pool, 30)(pairs)
-    errors = 0.0 if found.errors is None else found.errors
-    off = np.abs(found.values - plain_differences(asked, pairs))
-    assert (off <= errors + 1e-9 / np.tile(UNITS, 2).min()).all()
-    weights = asked.output_weights(X, found.values.shape[1])
-    np.testing.assert_array_equal(
-        weights, query.output_weights(X, found.values.shape[1])
-    )
+def test_pairs_differ_as_their_answers_do():
+    for query in QUERIES:
+        asked = UnitsQuery(query, UNITS)
+        table = TableReference(X, targets_for(query))
+        pairs = pairs_from(table, n_records=30, relation="replace-one", size=6)
+        found = asked.on_pool(pairs.pool, 30)(pairs)
+        errors = 0.0 if found.errors is None else found.errors
+        off = np.abs(found.values - plain_differences(asked, pairs))
+        assert (off <= errors + 1e-9 / np.tile(UNITS, 2).min()).all()
+        weights = asked.output_weights(X, found.values.shape[1])
+        np.testing.assert_array_equal(
+            weights, query.output_weights(X, found.values.shape[1])
+        )
 
 
 def test_the_largest_move_is_not_exceeded():
@@ -94,11 +90,11 @@ def test_more_records_have_a_larger_penalty():
         MappedQuery(RidgeQuery())(X, Y)
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_another_penalty_leaves_all_else_as_it_is(query):
-    changed = UnitsQuery(query, UNITS).with_penalty(7.0)
-    assert changed.penalty == 7.0
-    assert changed.with_penalty(query.penalty) == UnitsQuery(query, UNITS)
+def test_another_penalty_leaves_all_else_as_it_is():
+    for query in QUERIES:
+        changed = UnitsQuery(query, UNITS).with_penalty(7.0)
+        assert changed.penalty == 7.0
+        assert changed.with_penalty(query.penalty) == UnitsQuery(query, UNITS)
 
 
 def test_units_are_powers_of_2_next_to_deviations():

@@ -20,19 +20,13 @@ from skparisk import (
     SchemaReference,
     SecretSample,
     SensitivitySampler,
-    _progress,
     _threads,
 )
 from skparisk._progress import Progress, Watched
 from skparisk._threads import one_thread
-from skparisk.queries import (
-    FunctionQuery,
-    MeanQuery,
-    Query,
-    RidgeQuery,
-)
+from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import _parallel, sample_differences
+from skparisk.sensitivity import sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 2))
@@ -42,7 +36,9 @@ TARGETS = PUBLIC @ [1.0, 2.0] + RNG.normal(size=60)
 @pytest.fixture
 def slow_clock(monkeypatch):
     """Let each look at the clock take a second, so that all seems to take long."""
-    monkeypatch.setattr(_parallel, "perf_counter", itertools.count().__next__)
+    monkeypatch.setattr(
+        "skparisk.sensitivity._parallel.perf_counter", itertools.count().__next__
+    )
 
 
 def sample(query, n_pairs=200, **parameters):
@@ -78,11 +74,14 @@ joblib.register_parallel_backend("without generator", WithoutGenerator)
 
 @pytest.mark.parametrize("backend", ["threading", "sequential", "without generator"])
 @pytest.mark.parametrize(
-    ("relation", "n_neighbors"), [("replace-one", 1), ("add-remove", 2)]
+    ("query", "relation", "n_neighbors", "task"),
+    [
+        (RidgeQuery(), "replace-one", 1, 1e-4),
+        (MeanQuery(), "add-remove", 2, 1e-4),
+        (medians, "replace-one", 1, 9.0),
+        (fails_or_not, "add-remove", 2, 9.0),
+    ],
 )
-@pytest.mark.parametrize("task", [1e-4, 9.0])
-@pytest.mark.parametrize("query", [RidgeQuery(), MeanQuery(), medians, fails_or_not])
-@pytest.mark.sampled(16)
 def test_workers_find_what_one_process_finds(
     query, task, n_neighbors, relation, backend, small_tasks, monkeypatch
 ):
@@ -90,7 +89,7 @@ def test_workers_find_what_one_process_finds(
     query = query if isinstance(query, Query) else FunctionQuery(query)
     how = {"neighbors_per_database": n_neighbors, "relation": relation}
     expected = sample(query, 300, n_jobs=1, **how)
-    monkeypatch.setattr(_parallel, "_TASK", task)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._TASK", task)
     with joblib.parallel_config(backend=backend):
         found = sample(query, 300, n_jobs=2, **how)
     np.testing.assert_array_equal(found, expected)
@@ -126,8 +125,10 @@ def test_work_that_ends_its_worker_is_an_error_of_joblib(at_once):
 
 
 def test_short_work_is_not_given_to_workers(monkeypatch):
-    monkeypatch.setattr(_parallel, "Parallel", None)
-    monkeypatch.setattr(_parallel, "_START_UP", 60.0)  # also of a busy machine
+    monkeypatch.setattr("skparisk.sensitivity._parallel.Parallel", None)
+    monkeypatch.setattr(
+        "skparisk.sensitivity._parallel._START_UP", 60.0
+    )  # also of a busy machine
     assert len(sample(MeanQuery(), n_jobs=2)) == 200
 
 
@@ -169,9 +170,9 @@ def test_long_work_is_given_to_workers_after_two_parts(query, n_here, slow_clock
 
 
 def test_workers_that_wait_are_given_shorter_work(monkeypatch):
-    monkeypatch.setattr(_parallel, "_last_used", {})
-    monkeypatch.setattr(_parallel, "_HAND_OVER", -np.inf)
-    monkeypatch.setattr(_parallel, "_START_UP", np.inf)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._last_used", {})
+    monkeypatch.setattr("skparisk.sensitivity._parallel._HAND_OVER", -np.inf)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", np.inf)
 
     def threads():
         asked = Threads(FunctionQuery(medians))
@@ -180,11 +181,11 @@ def test_workers_that_wait_are_given_shorter_work(monkeypatch):
 
     with joblib.parallel_config(backend="threading"):
         assert threads() == {"MainThread"}
-        monkeypatch.setattr(_parallel, "_START_UP", -np.inf)
+        monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", -np.inf)
         assert len(threads()) > 1
-        monkeypatch.setattr(_parallel, "_START_UP", np.inf)
+        monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", np.inf)
         assert len(threads()) > 1
-        monkeypatch.setattr(_parallel, "_WAITING", 0.0)
+        monkeypatch.setattr("skparisk.sensitivity._parallel._WAITING", 0.0)
         assert threads() == {"MainThread"}
 
 
@@ -215,10 +216,7 @@ def test_who_stops_looking_stops_the_workers(at_once, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "add", stop)
-    with (
-        joblib.parallel_config(backend="threading"),
-        pytest.raises(KeyboardInterrupt),
-    ):
+    with joblib.parallel_config(backend="threading"), pytest.raises(KeyboardInterrupt):
         sample(FunctionQuery(wait), n_pairs=20_000, n_jobs=2)
     deadline = time.monotonic() + 300
     while _threads._blas_limit._n_inside:  # they end what they are at
@@ -405,7 +403,7 @@ def no_tqdm(monkeypatch):
 @pytest.fixture
 def each_time(monkeypatch):
     """Show each step, however soon it follows."""
-    monkeypatch.setattr(_progress, "_PAUSE", 0.0)
+    monkeypatch.setattr("skparisk._progress._PAUSE", 0.0)
 
 
 def test_a_bar_counts_pairs_and_has_the_quantile(capsys, each_time):

@@ -248,7 +248,7 @@ def _secret_order(
 def check_unit(certificate: Certificate, of_people: bool) -> None:
     """Refuse to release people by noise for single rows, and the other way round."""
     unit = Unit.PERSON if of_people else Unit.RECORD
-    if certificate.unit != unit:
+    if certificate.unit not in (None, unit):
         raise IncompatibleError(
             f"The noise is for databases that differ in one {certificate.unit}, but "
             f"one of the private records is a {unit}: give groups for both the public "

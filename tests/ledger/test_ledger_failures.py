@@ -207,7 +207,7 @@ def test_what_does_not_fit_one_of_two_files_is_charged_to_none(tmp_path):
 def test_a_fork_in_the_midst_of_a_charge_takes_it_back(tmp_path, monkeypatch, in_child):
     """As a signal handler can fork; in the parent and in the child."""
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
-    monkeypatch.setattr(_book, "_here", _book._here)
+    monkeypatch.setattr("skparisk.ledger._book._here", _book._here)
 
     def fork():
         _book._before_fork()

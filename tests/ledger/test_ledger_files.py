@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_written_to_can_be_looked_at(as_any_user):
 
 
 def test_who_waits_for_a_file_waits_as_long_as_it_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(_book, "_PATIENCE", 0.001)
+    monkeypatch.setattr("skparisk.ledger._book._PATIENCE", 0.001)
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
     thread = threading.Thread(target=ledger.spend, args=(0.1,))
     with database(ledger.path) as other:
@@ -243,9 +243,8 @@ MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
+def test_network_file_systems_are_known_by_their_mount():
+    for path, kind in [
         ("/etc/ledger", None),
         ("/home/ledger", "nfs4"),
         ("/homeless/ledger", None),
@@ -261,10 +260,8 @@ MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
         (r"\\?\UNC\server\share\ledger", "UNC path"),
         (r"\\?\C:\ledger", None),
         (r"C:\ledger", None),
-    ],
-)
-def test_network_file_systems_are_known_by_their_mount(path, kind):
-    assert _book.network_type(path, MOUNTS) == kind
+    ]:
+        assert _book.network_type(path, MOUNTS) == kind
 
 
 def test_where_the_system_tells_of_no_mounts_only_shares_of_windows_are_known():
@@ -278,7 +275,7 @@ def test_a_ledger_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
     mounted = f"9 1 0:9 / {tmp_path} rw - nfs server:/ rw\n"
     (tmp_path / "self" / "mountinfo").write_text(mounted)
     with monkeypatch.context() as patch:
-        patch.setattr(_book, "_PROC", tmp_path)
+        patch.setattr("skparisk.ledger._book._PROC", tmp_path)
         for use in (
             lambda: reopened(ledger),
             lambda: PrivacyLedger(1.0, path=tmp_path / "other"),
@@ -286,6 +283,6 @@ def test_a_ledger_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
             with pytest.raises(ValueError, match=r"network file system \(nfs\)"):
                 use()
     assert not (tmp_path / "other").exists()
-    monkeypatch.setattr(_book, "_PROC", tmp_path / "none")
+    monkeypatch.setattr("skparisk.ledger._book._PROC", tmp_path / "none")
     ledger.spend(0.1)
     assert levels(reopened(ledger)) == [0.1]

@@ -169,11 +169,7 @@ def test_what_cannot_be_recorded_in_another_process_is_refused(
         [sys.executable, "main.py"],
         cwd=tmp_path,
         env=os.environ
-        | {
-            "PROC": proc,
-            "PYTHONPATH": os.pathsep.join(paths),
-            "TMPDIR": temporary,
-        },
+        | {"PROC": proc, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": temporary},
         capture_output=True,
         text=True,
         check=False,
@@ -246,7 +242,7 @@ def test_ancestors_are_known_as_far_as_the_open_tells(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "getppid", lambda: 2**30)
         assert _open._ancestors() == {str(2**30)}
-    monkeypatch.setattr(_open, "_PROC", Path("/nowhere"))
+    monkeypatch.setattr("skparisk.ledger._open._PROC", Path("/nowhere"))
     assert _open._ancestors() == {str(os.getppid())}
 
 
@@ -342,8 +338,8 @@ def test_a_folder_of_someone_else_is_not_used(
     else:
         marker_folder.mkdir()
         user = os.getuid()
-        monkeypatch.setattr(_open, "_folder", lambda: marker_folder)
-        monkeypatch.setattr(_open, "_user", lambda: user + 1)
+        monkeypatch.setattr("skparisk.ledger._open._folder", lambda: marker_folder)
+        monkeypatch.setattr("skparisk.ledger._open._user", lambda: user + 1)
     ledger = PrivacyLedger(1.0)
     with pytest.raises(PermissionError, match="set TMPDIR"), ledger:
         pass
@@ -354,7 +350,7 @@ def test_a_folder_of_someone_else_is_not_used(
 def test_a_fork_leaves_the_ledgers_to_its_parent(monkeypatch, marker_folder):
     """As in a process that was forked; that is tried above as well."""
     with PrivacyLedger(1.0) as ledger, suspend_open():
-        monkeypatch.setattr(_open, "_here", _open._here)
+        monkeypatch.setattr("skparisk.ledger._open._here", _open._here)
         monkeypatch.setattr(os, "getpid", lambda: 2**30)
         _open._start_anew()
         assert not _open._here.open
@@ -374,7 +370,7 @@ def test_a_fork_leaves_the_ledgers_to_its_parent(monkeypatch, marker_folder):
 
 
 def test_a_fork_without_open_ledgers_is_free(monkeypatch):
-    monkeypatch.setattr(_open, "_here", _open._here)
+    monkeypatch.setattr("skparisk.ledger._open._here", _open._here)
     _open._start_anew()
     spend(0.1)
 

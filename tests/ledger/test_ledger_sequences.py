@@ -133,9 +133,7 @@ class AnySequence(RuleBasedStateMachine):
 
         self.try_to(charge, {name}, releases)
 
-    @rule(
-        releases=st.lists(a_release, min_size=1, max_size=2),
-    )
+    @rule(releases=st.lists(a_release, min_size=1, max_size=2))
     def release_public_data(self, releases):
         """Charge nothing."""
         with suspend_open():

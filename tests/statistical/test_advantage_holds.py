@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from skparisk.core.calibrate import Target
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import Laplace
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 ASKED, GAMMA = 0.2, 0.1
 N_CALIBRATIONS, N_PAIRS, N_FRESH = 300, 199, 400

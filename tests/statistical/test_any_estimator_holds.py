@@ -142,7 +142,7 @@ def served(monkeypatch):
         found.append(np.concatenate([part.ravel() for part in released.values()]))
         return serve(model, reader, released, *rest)
 
-    monkeypatch.setattr(_estimator, "serve", serve)
+    monkeypatch.setattr("skparisk.wrappers._estimator.serve", serve)
     return found
 
 

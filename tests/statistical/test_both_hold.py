@@ -19,8 +19,7 @@ from skparisk.core.noise import AdditiveNoise
 from skparisk.core.pairs import SampledPairs
 from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 GAMMA, N_PAIRS = 0.2, 30_000
 N_FRESH = {1: 20_000, 2: 20_000, 6: 20_000, 20: 12_000, 64: 12_000}

@@ -12,7 +12,6 @@ from laws import SEEDS, exceeds, violates
 from skparisk import SensitivitySampler
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.queries._given import as_query
 from skparisk.reference import CallableReference, TableReference
 from skparisk.sensitivity import sample_differences
 
@@ -64,7 +63,7 @@ def fresh_losses(
             losses.append(0.0)  # is not released
             continue
         fresh = sample_differences(
-            as_query(query),
+            sampler.query_,
             reference,
             n_pairs=1,
             n_records=n_records,

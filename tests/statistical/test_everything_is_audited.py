@@ -339,10 +339,7 @@ FOREST = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
 CASES = {
     "ridge": fit(PrivateRidge, NUMBERS, PUBLIC),
     "ridge, both": fit(
-        PrivateRidge,
-        NUMBERS,
-        PUBLIC,
-        sensitivity=SensitivitySampler(randomness="both"),
+        PrivateRidge, NUMBERS, PUBLIC, sensitivity=SensitivitySampler(randomness="both")
     ),
     "ridge, gaussian": fit(
         PrivateRidge,

@@ -74,7 +74,7 @@ def test_what_is_learned_is_private(seen, level, monkeypatch):
     With half of the noise it is.
     """
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(_synthesis, "LaplaceMechanism", FastLaplace)
+    monkeypatch.setattr("skparisk.reference._synthesis.LaplaceMechanism", FastLaplace)
     assert not odds_are_beyond(*seen(rng), level)
     for name in ("histogram_sensitivity", "sign_sensitivity"):
         true = getattr(_synthesis, name)

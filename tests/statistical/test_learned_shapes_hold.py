@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 from laws import FALSE_ALARM, SEEDS, exceeds
+from noise_plans import learned_shape
 from scipy import stats
 
 from skparisk import SensitivitySampler
 from skparisk.core.calibrate import Target
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 GAMMA, N_RECORDS = 0.1, 100
 
@@ -64,7 +63,7 @@ def test_pairs_that_made_the_shape_cannot_calibrate():
     for _ in range(n_calibrations):
         first, second = rng.standard_t(5, size=(2, n_pairs, k))
         fresh = rng.standard_t(5, size=(1, k))
-        shape = fit_noise_shape("whitened", first, weights=weights)
+        shape = learned_shape("whitened", first, weights=weights)
         for name, pairs in (("others", second), ("the same", first)):
             noise, _ = calibrate(pairs, Target(1.0, GAMMA), shape=shape, n_records=9)
             length = np.abs(shape.whiten(fresh)).sum()

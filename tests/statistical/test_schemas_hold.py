@@ -28,12 +28,7 @@ def certified(differences):
 
 def sampled(query, n_pairs, seed, reference=SCHEMA):
     return sample_differences(
-        query,
-        reference,
-        n_pairs=n_pairs,
-        n_records=8,
-        n_features=1,
-        random_state=seed,
+        query, reference, n_pairs=n_pairs, n_records=8, n_features=1, random_state=seed
     )
 
 

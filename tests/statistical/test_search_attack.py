@@ -19,7 +19,6 @@ from skparisk.mechanisms import ExponentialMechanism
 from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,
-    _exponential,
 )
 
 LEVEL = 2.4
@@ -112,7 +111,9 @@ def test_chosen_parameters_tell_neighbors_apart_as_far_as_is_certified(seed):
 def test_the_attack_notices_a_choice_with_too_little_noise(monkeypatch):
     """Almost by the scores themselves."""
     careless = with_level(ExponentialMechanism, 160)
-    monkeypatch.setattr(_exponential, "ExponentialMechanism", careless)
+    monkeypatch.setattr(
+        "skparisk.model_selection._exponential.ExponentialMechanism", careless
+    )
     attacked = search(random_state=0)
     assert attack(attacked) > LEVEL
     assert attacked.certificate_.epsilon == LEVEL

@@ -86,10 +86,7 @@ def fresh_losses(case, relation, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("case", "relation"),
-    [
-        *((case, "replace-one") for case in CASES),
-        ("logistic, 3 classes", "add-remove"),
-    ],
+    [*((case, "replace-one") for case in CASES), ("logistic, 3 classes", "add-remove")],
 )
 def test_fresh_pairs_exceed_epsilon_at_most_at_the_risk(case, relation, seed):
     losses = fresh_losses(case, relation, seed)

@@ -8,8 +8,7 @@ from skparisk import CalibrationError
 from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 GAMMA = 0.2
 N_TABLES = 3000

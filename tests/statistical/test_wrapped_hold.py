@@ -20,8 +20,7 @@ from sklearn.svm import LinearSVC
 from skparisk import PrivateEstimator, SensitivitySampler
 from skparisk.core.calibrate import Target
 from skparisk.reference import CallableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate, sample_differences
 
 GAMMA = 0.2
 N_PAIRS = 9  # the second largest of them is exceeded at the risk GAMMA, and not below
