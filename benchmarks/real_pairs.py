@@ -35,7 +35,11 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_selection import SelectKBest
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import (
+    HuberRegressor,
+    LogisticRegression,
+    Ridge,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     OneHotEncoder,
@@ -157,6 +161,15 @@ PROBLEMS = {
         189,
         (30, 60, 100, 189),
     ),
+    # It corrects the fit to the table as well.
+    "Huber, diabetes": Problem(
+        diabetes,
+        HuberRegressor(),
+        150,
+        (60, 100, 200),
+        n_pairs=300,
+        n_real_pairs=100,
+    ),
     # Few are in one class: where the penalty that is chosen is large, only the share of
     # that class moves, and all pairs in which it does move it alike.
     "15 % high wages, census": Problem(
@@ -178,12 +191,15 @@ PROBLEMS = {
         n_pairs=4000,
         neighbors_per_database=16,
     ),
-    # Splits are of the rows that pairs are drawn from.
+    # Splits, and what is taken off targets, are of the rows that pairs are drawn from.
     "forest, census": Problem(
         census,
         RandomForestRegressor(10, max_depth=5, random_state=0),
         300,
         (60, 100, 200, 1000),
+    ),
+    "forest, diabetes": Problem(
+        diabetes, RandomForestRegressor(10, random_state=0), 150, (60, 100, 200)
     ),
     # One pair of rows each where the table has enough, or else rows again.
     "moments, census": Problem(census, PrivateMoments(), 300, (30, 60, 100, 200, 1000)),

@@ -55,6 +55,14 @@ def noise_of(sampler: SensitivitySampler) -> AdditiveNoise:
     return sampler.mechanism_
 
 
+def noise_draws(sampler: SensitivitySampler, n_draws: int) -> NDArray[np.float64]:
+    """Return draws of about such noise, always the same, which nobody is given."""
+    noise, rng = noise_of(sampler), np.random.default_rng(0)
+    standard = rng.standard_normal((n_draws, sampler.n_outputs_))
+    drawn = noise.shape.color(standard * noise.noise_scale * noise.law.deviation)
+    return np.where(noise.deviations() > 0, drawn, 0.0)
+
+
 def noise_to_spread(sampler: SensitivitySampler | None) -> float:
     """Return how large the noise is against the spread of answers between samples.
 

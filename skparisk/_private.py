@@ -242,9 +242,17 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         return TrainingData(X, features, targets, table, private, known=known)
 
     def _release(
-        self, source: SensitivitySource, query: Query, data: TrainingData
+        self,
+        source: SensitivitySource,
+        query: Query,
+        data: TrainingData,
+        check: Callable[[SensitivitySampler], None] | None = None,
     ) -> NDArray[np.float64]:
-        """Answer with noise for a sampled or a declared sensitivity; keep the claim."""
+        """Answer with noise for a sampled or a declared sensitivity; keep the claim.
+
+        `check` may refuse the noise that a sampler was calibrated to, before anything
+        is charged.
+        """
         if isinstance(source, KnownSensitivity):
             return self._release_known(query, *data.in_domain(), source)
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere
@@ -259,6 +267,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         else:
             sampler = source
             self._fit_sampler(sampler, query, data, targets)
+        if check is not None:
+            check(sampler)
         if data.charged is None:
             released = sampler._answer(features, targets, data.draw)
         else:
@@ -446,15 +456,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             law = as_law(getattr(self.sensitivity, "law", "laplace"))
             return np.array([self.noise_scale_ * law.deviation])
         return noise_of(self.sampler_).deviations()
-
-    def _noise_draws(self, n_draws: int) -> NDArray[np.float64]:
-        """Return draws of about such noise, always the same, which nobody is given."""
-        rng = np.random.default_rng(0)
-        standard = rng.standard_normal((n_draws, self.released_.size))
-        assert self.sampler_ is not None  # public records are those of its pairs
-        noise = noise_of(self.sampler_)
-        drawn = noise.shape.color(standard * noise.noise_scale * noise.law.deviation)
-        return np.where(noise.deviations() > 0, drawn, 0.0)
 
     def _add_to_claim(
         self,

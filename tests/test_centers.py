@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -16,7 +18,7 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.core.checks import IncompatibleError
+from skparisk.core.checks import CalibrationError, IncompatibleError
 from skparisk.queries._leaves import CentersQuery
 
 PEOPLE, _ = make_blobs(11_200, 2, centers=5, cluster_std=1.5, random_state=0)
@@ -189,11 +191,33 @@ def test_a_learned_reference_takes_pairs():
     assert model.sampler_ is not None
 
 
-def test_steps_that_are_not_known_see_one_record_at_a_time():
-    pipe = make_pipeline(PCA(1), KMeans(2, n_init=1))
-    query = queries_of(pipe, PRIVATE[:30], PUBLIC)
+@pytest.mark.parametrize(
+    "step",
+    [
+        PCA(1),
+        FrozenEstimator(PCA(2).fit(PUBLIC)),
+        make_pipeline(FunctionTransformer(csr_matrix), TruncatedSVD(1, random_state=0)),
+        make_pipeline("passthrough", FunctionTransformer(np.tanh)),
+    ],
+    ids=["PCA", "frozen", "sparse", "not known"],
+)
+def test_steps_before_see_records_by_themselves(step):
+    query = queries_of(make_pipeline(step, KMeans(2, n_init=1)), PRIVATE[:30], PUBLIC)
     each = sum(query(row[None]) for row in PRIVATE[:20])
     np.testing.assert_array_equal(query(PRIVATE[:20]), each)
+    moved = query(PRIVATE[:20][::-1])  # rounding does not depend on places
+    np.testing.assert_array_equal(query(PRIVATE[:20]), moved)
+
+
+def test_where_few_people_are_in_a_cluster_the_bound_is_advised():
+    people = np.random.default_rng(0).normal(size=(600, 2))
+    people[::20] = 10 * people[::20] + 60
+    pairs = SensitivitySampler(n_pairs=100)
+    model = private(KMeans(2, n_init=1, random_state=0), sensitivity=pairs, gamma=0.2)
+    with pytest.raises(CalibrationError, match=r"few people.*sensitivity=.bound., "):
+        model.fit(people[300:], X_reference=people[:300])
+    model.set_params(sensitivity="bound").fit(people[300:], X_reference=people[:300])
+    assert model.certificate_.risk == 0.0
 
 
 def centered(X):

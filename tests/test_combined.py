@@ -251,7 +251,7 @@ def test_folds_have_all_classes_and_each_record_once():
 
     found = fit.compare(np.ones(1), score)
     assert found == ReferenceComparison(1.0, 0.0, n_reference=50, n_records=30)
-    assert [len(each) for each in asked] == [50] + [40] * 5
+    assert [len(each) for each in asked] == [40] * 5 + [50]
     assert sorted(np.concatenate(held[::2])[:, 0]) == list(range(50))
 
 

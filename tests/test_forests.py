@@ -14,6 +14,7 @@ from query_pairs import known_pairs
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import make_friedman1
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -50,7 +51,12 @@ from skparisk import (
 from skparisk.core.noise import NoiseShape
 from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
-from skparisk.queries._leaves import MarginAddend, is_row_wise
+from skparisk.queries._leaves import (
+    MarginAddend,
+    ResidualAddend,
+    ResidualsQuery,
+    is_row_wise,
+)
 from skparisk.queries._state import read
 from skparisk.reference import Domain, RecordPool, TableReference
 from skparisk.wrappers._forests import (
@@ -188,6 +194,90 @@ def test_bound_for_classes_is_attained(relation, norm):
     assert_allclose(far, moved if norm == "l1" else math.sqrt(moved))
     move = query.largest_move(Domain([None] * 4), N, relation)
     assert (move.l1, move.l2) == tuple(query.bound(n, relation) for n in ("l1", "l2"))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_bound_for_residuals_is_attained(relation):
+    ends = np.array([-1.0]), np.array([1.0])
+    addend = ResidualAddend(*ends, np.zeros(1), np.array([0.5]), 3)
+    tree = DecisionTreeRegressor(max_depth=1).fit([[0.0], [1.0]], [0.0, 5.0])
+    query = ResidualsQuery(Leaves(tree, (np.array([-1, 0, 1]),), 2), addend, tree)
+    rows = [([[x]], [5 * x + left]) for x in (0, 1) for left in (-1, 1, 9, -9)]
+    answers = [query(np.array(x), np.array(y)) for x, y in rows]
+    moves = [one - two for one in answers for two in answers]
+    if relation == "add-remove":
+        moves = answers
+    for norm, order in (("l1", 1), ("l2", 2)):
+        largest = max(np.linalg.norm(move, order) for move in moves)
+        assert query.bound(norm, relation) == pytest.approx(largest)
+    columns = query.largest_move(Domain([None]), 3, relation).outputs
+    assert (np.abs(moves).max(axis=0) <= columns).all()
+
+
+def test_residuals_are_of_each_record_by_itself():
+    pipe = make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0))
+    query = fit_targets(pipe, sensitivity=SensitivitySampler(n_pairs=9)).sampler_.query_
+    each = sum(query(X[row : row + 1], Y[row : row + 1]) for row in range(N))
+    assert_array_equal(query(X, Y), each)
+
+
+def test_residuals_are_added_to_public_leaves():
+    """With next to no noise by as much as there are private records for public ones."""
+    tree = DecisionTreeRegressor(min_samples_leaf=20, random_state=0)
+    model = fit_targets(tree, epsilon=1e6)
+    public = model.template_.fitted
+    plain, expected = clone(tree).fit(X_PUBLIC, Y_PUBLIC), public.predict(X)
+    # As far from the mean as trees of other rows bear out.
+    center = Y_PUBLIC.mean()
+    slopes = (expected - center) / (plain.predict(X) - center)
+    assert 0.5 < slopes.min() <= slopes.max() * (1 + 1e-9) < 1.0
+    for leaf in np.unique(public.apply(X)):
+        own, known = (public.apply(each) == leaf for each in (X, X_PUBLIC))
+        left = (Y[own] - expected[own]).sum()
+        expected[own] += left / known.sum() / (1 + len(X) / len(X_PUBLIC))
+    assert_allclose(model.predict(X), expected, atol=1e-3)
+    assert model.private_weight_ == pytest.approx(1 / 3, rel=1e-3)
+
+
+def test_with_split_no_pair_is_of_rows_that_trees_have_seen():
+    table = TableReference(X_PUBLIC, Y_PUBLIC, sampling="split")
+    model = private(RandomForestRegressor(3), sensitivity=SensitivitySampler(n_pairs=9))
+    model.fit(X, Y, X_reference=table)
+    assert not model.sampler_.query_.is_correction
+    assert "residuals in leaves" in str(model.sampler_.query_)
+    assert model.private_weight_ > 0.0
+
+
+def test_residuals_are_of_trees_that_have_seen_nothing_of_a_person():
+    """Whose rows are alike."""
+    rng = np.random.default_rng(0)
+    people, y = np.repeat(rng.normal(size=(30, 2)), 4, axis=0), rng.normal(size=30)
+    y, groups = np.repeat(y, 4), np.repeat(np.arange(30), 4)
+    few = SensitivitySampler(n_pairs=9)
+    model = private(RandomForestRegressor(5, random_state=0), sensitivity=few)
+    others = rng.normal(size=(50, 2)), rng.normal(size=50)
+    public = {"X_reference": people, "y_reference": y, "groups_reference": groups}
+    model.fit(*others, groups=np.arange(100, 150), **public)
+    assert model.sampler_.query_.addend.unit > 0.7
+
+
+def test_many_private_records_are_better_than_few_public_ones():
+    numbers, y = make_friedman1(4000, random_state=0)
+    forest = RandomForestRegressor(20, random_state=0)
+    model = private(forest, sensitivity=SensitivitySampler(n_pairs=60))
+    public, others = slice(100), slice(3100, None)
+    model.fit(
+        numbers[100:3100],
+        y[100:3100],
+        X_reference=numbers[public],
+        y_reference=y[public],
+    )
+    alone = clone(forest).fit(numbers[public], y[public])
+    assert model.sampler_.query_.is_correction
+    gain = model.score(numbers[others], y[others]) - alone.score(
+        numbers[others], y[others]
+    )
+    assert gain > 0.04
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -525,8 +615,11 @@ def test_pipeline_before_splits_at_random():
 
 
 def test_public_targets_that_are_all_the_same():
-    model = fit(DecisionTreeRegressor(), Y, np.ones(len(X_PUBLIC)))
-    assert_array_equal(model.predict(X), 1.0)
+    """Private ones move what is predicted."""
+    ones = np.ones(len(X_PUBLIC))
+    model = fit(DecisionTreeRegressor(), np.full(len(Y), 3.0), ones, epsilon=1e6)
+    expected = 1 + 2 / (1 + len(X_PUBLIC) / len(X))
+    assert_allclose(model.predict(X), expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS[:1])
@@ -725,7 +818,7 @@ def test_targets_of_any_size(size):
     assert sized.predict(X).max() <= Y_PUBLIC.max() * size
     assert sized.sensitivity_ == pytest.approx(plain.sensitivity_, rel=1e-6)
     constant = fit(forest, Y, np.full(len(Y_PUBLIC), size))
-    assert_allclose(constant.predict(X), size)
+    assert (np.abs(constant.predict(X)) <= 99 * size).all()
 
 
 def test_splits_of_private_records_are_refused():
@@ -787,8 +880,10 @@ def test_nothing_stands_between_the_fields_of_nodes(estimator):
         padding = np.concatenate(padding_of(one))
         assert padding.shape[1] == 7
         assert not padding.any()
-    sampler = SensitivitySampler(model.sampler_.query_, n_pairs=19)
-    sampler.fit(X_PUBLIC, Y_PUBLIC)
+    sampler = model.sampler_
+    if not sampler.query_.is_correction:
+        sampler = SensitivitySampler(sampler.query_, n_pairs=19)
+        sampler.fit(X_PUBLIC, Y_PUBLIC)
     for one in (sampler, copy.deepcopy(sampler)):
         assert not np.concatenate(padding_of(one.query_)).any()
     assert copy.deepcopy(model).certificate_ == model.certificate_

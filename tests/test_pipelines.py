@@ -1,6 +1,7 @@
 """A pipeline is public up to its last step; linear models correct a public fit."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,14 @@ from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import (
+    BayesianRidge,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+)
 from sklearn.multioutput import RegressorChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -34,11 +42,13 @@ from sklearn.svm import SVC, LinearSVC
 
 from skparisk import (
     PrivacyLeakWarning,
+    PrivacyLedger,
     PrivateEstimator,
     PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk._public_fit import NoiseCost
 from skparisk.audit import audit_reference
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Assumption
@@ -371,7 +381,8 @@ def test_steps_that_half_of_a_table_is_too_little_for_are_told():
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(200, 50)), rng.normal(size=200)
     pipe = make_pipeline(PCA(40, whiten=True), Ridge())
-    model = private(pipe, gamma=0.3, sensitivity=SensitivitySampler(n_pairs=9))
+    few = {"gamma": 0.3, "sensitivity": SensitivitySampler(n_pairs=9)}
+    model = private(pipe, combine=None, **few)
     public = {"X_reference": numbers[:60], "y_reference": y[:60]}
     with pytest.warns(ReferenceWarning, match="fit better than new people"):
         model.fit(numbers[60:], y[60:], **public)
@@ -415,7 +426,7 @@ def test_steps_inside_a_model_that_cannot_be_fitted_with_them_stay():
     numbers = np.random.default_rng(0).normal(size=(200, 3))
     y = numbers[:, :2] + 1
     chain = RegressorChain(make_pipeline(StandardScaler(), Ridge()))
-    model = private(chain, gamma=0.2)
+    model = private(chain, gamma=0.2, combine=None)
     model.fit(numbers[80:], y[80:], X_reference=numbers[:80], y_reference=y[:80])
     assert model.public_steps_ == ()
 
@@ -482,7 +493,8 @@ def test_of_many_columns_there_is_no_correction():
     numbers = rng.normal(size=(90, 257))
     public = {"X_reference": numbers[40:], "y_reference": numbers[40:, 0]}
     few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
-    model = private(Ridge(), **few).fit(numbers[:40], numbers[:40, 0], **public)
+    model = private(Ridge(), epsilon=1e6, **few)
+    model.fit(numbers[:40], numbers[:40, 0], **public)
     assert not model.sampler_.query_.is_correction
 
 
@@ -614,19 +626,63 @@ def tumors(last, **parameters):
     return model, clone(last).fit(numbers[:150], y[:150]), (numbers[400:], y[400:])
 
 
-@pytest.mark.slow
-def test_a_network_that_is_drowned_in_noise_is_the_public_one():
+CALIBRATED = CalibratedClassifierCV(SVC(), cv=3, ensemble=False)
+THERE = {
+    "release": "predict_proba",
+    "X_public": np.random.default_rng(0).normal(size=(40, 30)),
+}
+
+
+@pytest.mark.parametrize(
+    ("last", "how"),
+    [
+        (GaussianNB(), {"epsilon": 0.0625}),
+        pytest.param(NETWORK, {}, marks=pytest.mark.slow),
+        pytest.param(CALIBRATED, THERE, marks=pytest.mark.slow),
+    ],
+    ids=["bayes", "network", "predictions"],
+)
+def test_what_noise_would_drown_is_refused_before_it_is_charged(last, how):
+    """By public records alone, so that nothing of private ones is told."""
+    with PrivacyLedger(9.0) as ledger, pytest.raises(IncompatibleError) as refused:
+        tumors(last, **how)
+    assert not ledger.releases
+    told = str(refused.value)
+    assert "With 250 records and epsilon=" in told
+    assert "would be worse than one of the public records alone" in told
+    assert re.search(r"That one scores 0\.9\d \(cross-validated\), and with such", told)
+    if found := re.search(r"epsilon=([\d.]+), or with ([\d,]+) records, it", told):
+        enough = float(found[1])
+        times = enough / how.get("epsilon", 1.0)
+        assert int(found[2].replace(",", "")) == 250 * times
+        model, public, others = tumors(last, **(how | {"epsilon": 2 * enough}))
+        assert model.score(*others) > public.score(*others) - 0.03
+    else:  # the nearest of few points never predicts as the model itself
+        assert "also at 4096 times the epsilon" in told
+    warns = pytest.warns(UtilityWarning, match="serve a fit to them, without noise")
+    with PrivacyLedger(9.0) as ledger, warns:
+        model, public, others = tumors(last, combine=None, **how)
+    assert len(ledger.releases) == 1
+    assert model.score(*others) < public.score(*others) - 0.02
+
+
+def test_no_level_is_high_enough():
+    rng = np.random.default_rng(0)
+    numbers, y = rng.normal(size=(60, 40)), rng.normal(size=60)
+    model = private(Lasso(0.01), epsilon=1e-6)
+    with pytest.raises(IncompatibleError, match="alone, also at 4096 times the eps"):
+        model.fit(numbers[40:], y[40:], X_reference=numbers[:40], y_reference=y[:40])
+
+
+def test_an_unlucky_draw_of_noise_leaves_the_public_fit(monkeypatch):
     """What was released serves nobody, and was paid for: a warning says so."""
+    monkeypatch.setattr(NoiseCost, "refuse", lambda *arguments: None)
     with pytest.warns(UtilityWarning, match="so a fit to them is served"):
-        model, public, others = tumors(NETWORK)
+        model, public, others = tumors(GaussianNB(), epsilon=0.05)
     assert model.score(*others) == public.score(*others)
     assert (model.combine_, model.private_weight_) == ("reference", 0.0)
     assert model.reference_comparison_.serves_public
     assert "and nothing that was released" in model.hint_
-    with pytest.warns(UtilityWarning, match="serve a fit to them, without noise"):
-        model, _, _ = tumors(NETWORK, combine=None)
-    assert model.private_weight_ == 1.0
-    assert model.score(*others) < public.score(*others)
 
 
 def test_one_with_little_noise_is_the_private_one():
@@ -648,18 +704,6 @@ def test_other_people_are_no_reason_to_serve_the_public_fit():
         model.fit(numbers[100:], y[100:], **public)
     assert (model.combine_, model.private_weight_) == (None, 1.0)
     assert model.score(numbers[100:], y[100:]) > 0.9
-
-
-@pytest.mark.slow
-def test_predictions_at_points_serve_the_public_model_itself():
-    calibrated = CalibratedClassifierCV(SVC(), cv=3, ensemble=False)
-    points = np.random.default_rng(0).normal(size=(40, 30))
-    with pytest.warns(UtilityWarning, match="so a fit to them is served"):
-        model, public, others = tumors(
-            calibrated, release="predict_proba", X_public=points
-        )
-    expected = public.predict_proba(others[0])
-    np.testing.assert_array_equal(model.predict_proba(others[0]), expected)
 
 
 @pytest.mark.parametrize("classify", [False, True])
@@ -709,3 +753,60 @@ def test_alone_it_is_corrected_as_well(n_targets):
     assert model.combine_ == "reference"
     assert model.estimator_.coef_.shape == (3,) if n_targets == 1 else (2, 3)
     assert model.score(numbers, y) > 0.99
+
+
+def lines(n_records, seed, n_targets=1):
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(n_records, 4)) * [1.0, 5.0, 0.2, 1.0]
+    y = (
+        numbers @ np.ones((4, n_targets))
+        + 4.0
+        + rng.normal(size=(n_records, n_targets))
+    )
+    return numbers, y[:, 0] if n_targets == 1 else y
+
+
+def beside_lines(last, n_targets=1, **parameters):
+    """Return a fit of three hundred records beside forty others."""
+    few = {"sensitivity": SensitivitySampler(n_pairs=30), "gamma": 0.2}
+    numbers, y = lines(40, 1, n_targets)
+    model = private(last, **(few | parameters))
+    known = {"X_reference": numbers, "y_reference": y}
+    return model.fit(*lines(300, 0, n_targets), **known)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        make_pipeline(StandardScaler(), HuberRegressor()),
+        HuberRegressor(fit_intercept=False),
+    ],
+    ids=["pipeline", "no intercept"],
+)
+def test_huber_regression_corrects_a_public_fit(last):
+    model = beside_lines(last)
+    assert model.combine_ == "reference"
+    assert "of residuals under a public fit" in str(model.sampler_.query_.linear)
+    assert model.sampler_.query_.resized(2.0) is not None
+    public = clone(last).fit(*lines(40, 1)).score(*lines(2000, 2))
+    assert model.score(*lines(2000, 2)) > public - 0.02
+    exact = beside_lines(last, epsilon=1e9)
+    numbers, y = lines(300, 0)
+    query = exact.sampler_.query_
+    start = query.correction.start
+    behind = query.prepared(numbers)
+    coef, intercept = np.split(np.array(start), [4])
+    left = y - behind @ coef - intercept.sum()
+    fitted = clone(query.estimator[-1] if query.front else last).fit(behind, left)
+    expected = np.append(fitted.coef_, fitted.intercept_)[: len(start)]
+    np.testing.assert_allclose(exact.released_, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("last", [Ridge(positive=True), BayesianRidge()])
+def test_what_other_regressors_learn_of_residuals_is_no_correction(last):
+    numbers, y = lines(300, 0)
+    public = {"X_reference": numbers[:100], "y_reference": y[:100]}
+    few = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.2}
+    model = private(last, epsilon=1e6, **few)
+    model.fit(numbers[100:], y[100:], **public)
+    assert not model.sampler_.query_.is_correction

@@ -508,16 +508,13 @@ def test_private_frame_as_its_own_reference_is_recognized():
         )
 
 
-def test_weights_and_partial_fits_are_refused_with_the_reason():
+def test_weights_and_partial_fits_are_refused():
     model = private(Ridge(), **DECLARED)
     X = FRAME[["age"]]
-    with pytest.raises(ValueError, match="sample_weight must not be given to fit"):
+    with pytest.raises(TypeError, match="sample_weight"):
         model.fit(X, SCORE, sample_weight=np.ones(90))
-    model.fit(X, SCORE, sample_weight=None)
+    model.fit(X, SCORE)
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError) as refused:
-        model.partial_fit(X, SCORE)
-    assert "each call would be a release" in str(refused.value.__cause__)
 
 
 @pytest.mark.slow

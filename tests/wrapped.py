@@ -32,7 +32,7 @@ CLASSES = ["ash", "beech", "cedar"]
 
 
 def private(estimator, release="auto", **parameters):
-    cheap = {"gamma": 0.2, "sensitivity": CHEAP, "random_state": 1}
+    cheap = {"gamma": 0.2, "sensitivity": CHEAP, "random_state": 1, "combine": None}
     return PrivateEstimator(estimator, release, **(cheap | parameters))
 
 

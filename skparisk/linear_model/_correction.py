@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._public_fit import BesidePublicMixin, PublicFit
+from skparisk._public_fit import BesidePublicMixin, NoiseCost, PublicFit
 from skparisk._threads import one_thread
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.core.checks import check_choice
@@ -204,9 +204,7 @@ class PublicStart:
             n_records * n_rows / part.n_records,
         )
 
-    def query(
-        self, query: RidgeQuery | LogisticRegressionQuery | UnitsQuery
-    ) -> CorrectionQuery:
+    def query(self, query: LinearQuery) -> CorrectionQuery:
         """Return the query of corrections to this fit."""
         known = replace(self, table=None)
         return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual, known)
@@ -412,6 +410,7 @@ class CorrectionMixin(BesidePublicMixin):
         public: PublicFit | None,
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+        cost: NoiseCost | None = None,
         serve_public: Callable[[], None] | None = None,
     ) -> None:
         """Serve what was released, added to the public fit that it corrects, if any."""
@@ -425,7 +424,7 @@ class CorrectionMixin(BesidePublicMixin):
         if "combine" in vars(self):
             self.combine_, self.private_weight_ = combined, weight
             self.reference_shift_ = shift
-        self._serve(served, public, unpack, decode, weight, serve_public)
+        self._serve(served, public, unpack, decode, weight, cost, serve_public)
 
 
 def _better(

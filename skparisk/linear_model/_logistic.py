@@ -175,10 +175,14 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         return self._check_privacy({"x_norm": self.x_norm})
 
     def _release(
-        self, source: SensitivitySource, query: Any, data: TrainingData
+        self,
+        source: SensitivitySource,
+        query: Any,
+        data: TrainingData,
+        check: Any = None,
     ) -> Floats:
         if not isinstance(source, str):
-            return super()._release(source, query, data)
+            return super()._release(source, query, data, check)
         self._check_within(data.table)
         X, query, sensitivity = bounded_logistic_problem(
             query, data.features, self.x_norm

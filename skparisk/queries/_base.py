@@ -119,6 +119,11 @@ class Query:
     is_mean = False
     is_correction = False
     is_repeatable = False
+    # What errors advise, of an output that few people move.
+    if_bare = (
+        "leave it out, or ask for a number that many people have a part in, such as "
+        "the 95th percentile"
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -22,6 +22,7 @@ from skparisk.core.sealed import Records, take_rows
 from skparisk.queries._base import Floats
 from skparisk.queries._estimator import LearnedQuery
 from skparisk.queries._labels import label_codes
+from skparisk.queries._linear import predict_linear
 from skparisk.queries._sums import SumQuery, sparse_rows
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import concatenate, n_rows
@@ -81,15 +82,32 @@ def is_row_wise(step: Any) -> bool:
     return package == "sklearn" and kind.__name__ in _ROW_WISE
 
 
+def _is_projection(step: Any) -> bool:
+    """Tell if a fitted step of scikit-learn projects centered records."""
+    ours = type(step).__module__.startswith("sklearn.decomposition.")
+    projects = type(step).__name__ in ("IncrementalPCA", "PCA", "TruncatedSVD")
+    return ours and projects and not getattr(step, "whiten", False)
+
+
 def transform_each(step: Any, X: Records) -> Records:
     """Return what a fitted step, or none, makes of records that it sees one by one.
 
     A ValueError unless that is one row for each record.
     """
-    if step is None:
+    if type(step) is FrozenEstimator:
+        return transform_each(step.estimator, X)
+    if type(step) is Pipeline:
+        for _, part in step.steps:
+            X = transform_each(part, X)
+        return X
+    if step is None or step == "passthrough":
         return X
     if is_row_wise(step):
         return _with_rows(step.transform(X), n_rows(X))
+    if _is_projection(step) and not issparse(X):
+        # Column by column: a product of matrices may round a row by its place.
+        numbers = as_numbers(X) - getattr(step, "mean_", 0.0)
+        return predict_linear(step.components_.ravel(), numbers, len(step.components_))
     # A copy, because a step may count what it was given.
     return concatenate(
         [
@@ -275,6 +293,23 @@ class TargetAddend:
 
 
 @dataclass(frozen=True, eq=False)
+class ResidualAddend(TargetAddend):
+    """What a public fit leaves of targets, and no count: its sums are 0 in public."""
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.low)
+
+    def __call__(self, y: Any) -> Floats:
+        return super().__call__(y)[:, 1:]
+
+    def largest(self, relation: str) -> _Moves:
+        ends = self._add(self.low), self._add(self.high)
+        outputs, l1, l2 = _largest_moves(relation, 0.0, *ends)
+        return outputs[1:], l1, l2
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureAddend:
     """The features: clipped, each in [-1, 1], and maybe their squares as well.
 
@@ -427,6 +462,18 @@ class Leaves:
     def keeps_apart(self, X: Any) -> bool:
         """Tell if records are in the same cells where steps see all of them at once."""
         return _is_alike(self._find, self.before, X, 0.0)
+
+    def predict(self, X: Any) -> Floats:
+        """Return what trees predict, (n_records, n_targets); 0 for a refused one."""
+        trees = getattr(self.trees, "estimators_", [self.trees])
+
+        def each(X: Any) -> Floats:
+            numbers = _as_trees_take_them(transform_each(self.before, X))
+            total = sum(tree.predict(numbers, check_input=False) for tree in trees)
+            return np.reshape(total / len(trees), (n_rows(X), -1))
+
+        nothing = np.zeros((1, trees[0].n_outputs_))
+        return np.asarray(_answer_each(each, X, lambda: nothing))
 
     def _of_all(self, X: Any) -> NDArray[np.intp]:
         """Return the cells of records, none of which is refused."""
@@ -581,6 +628,7 @@ class LeafQuery(LearnedQuery, SumQuery):
     )  # what noise takes out of these is brought back with leaf values
     needs_y = True
     is_sum = True  # neighbors differ by what one record adds to its cells
+    if_bare = "give sensitivity='bound', whose noise is enough for everyone"
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -648,6 +696,35 @@ class LeafQuery(LearnedQuery, SumQuery):
 
     def __str__(self) -> str:
         return f"{type(self.asked).__name__} (leaves)"
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualsQuery(LeafQuery):
+    """Sums over the records in each cell of what the public trees leave of targets.
+
+    As `LeafQuery`. `cross_fitted` tells if pairs are of rows that the trees have seen:
+    then these have targets as they are under trees of the others.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-leaves`). As for leaves: what is left of a target depends
+    on that record and on public trees alone.
+    """
+
+    cross_fitted: bool = False
+
+    @property
+    def is_correction(self) -> bool:  # type: ignore[override]
+        return self.cross_fitted
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        assert isinstance(self.leaves, Leaves)
+        predicted = self.leaves.predict(X)
+        left = np.asarray(y, dtype=np.float64).reshape(predicted.shape) - predicted
+        return self.leaves.of(X), self.addend(left)
+
+    def __str__(self) -> str:
+        return f"{type(self.asked).__name__} (residuals in leaves)"
 
 
 @dataclass(frozen=True, eq=False)

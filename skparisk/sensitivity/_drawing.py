@@ -213,7 +213,7 @@ class Draw(PairSpec):
             or terms.target.randomness == "both"
         ):
             return None
-        found = find_noise(pairs, terms, self.query.output_name)
+        found = find_noise(pairs, terms, self.query)
         if not has_clusters(found.distances):
             return None
         seed = np.random.SeedSequence(int.from_bytes(self.seeds.pairs, "little"))

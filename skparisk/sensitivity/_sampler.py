@@ -717,7 +717,7 @@ default="auto"
         """Set everything that follows from what was sampled."""
         if pairs.learning is not None:
             pairs.learning.check_target(terms.target)
-        found = find_noise(pairs, terms, query.output_name)
+        found = find_noise(pairs, terms, query)
         self.mechanism_: Any = found.noise
         unseen = None if private else unseen_tail(pairs, terms.target.gamma)
         certificate = as_seeded(

@@ -7,7 +7,6 @@ any shape is right that is learned from other ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +36,7 @@ from skparisk.core.laws import Law, as_law, row_norms
 from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.neighbors import count_databases
+from skparisk.queries import Query
 from skparisk.sensitivity._noise_shape import NOISE_SHAPES, fit_noise_shape
 
 # More do not make the shape better.
@@ -223,23 +223,19 @@ def calibrate_known(
 
 
 def find_noise(
-    pairs: SampledPairs,
-    terms: Terms,
-    name_of: Callable[[int], str] = "Output {} (counted from 0)".format,
+    pairs: SampledPairs, terms: Terms, query: Query | None = None
 ) -> CalibratedNoise:
     """Calibrate noise to sampled pairs, of the shape that is asked for.
 
-    `name_of` returns what errors call an output.
+    Errors name outputs as `query` does.
     """
     found = core.find_noise(pairs, settle(terms, pairs.n_outputs), _learn_shape)
     if isinstance(found.noise, AdditiveNoise) and found.noise.steps:
-        _refuse_bare(found, pairs, name_of)
+        _refuse_bare(found, pairs, query or Query())
     return found
 
 
-def _refuse_bare(
-    found: CalibratedNoise, pairs: SampledPairs, name_of: Callable[[int], str]
-) -> None:
+def _refuse_bare(found: CalibratedNoise, pairs: SampledPairs, query: Query) -> None:
     """Refuse outputs that are hidden only from those who do not move them.
 
     They seldom move, and then most of the pairs are beyond the level by them alone:
@@ -262,11 +258,10 @@ def _refuse_bare(
     first = bare[0]
     others = f", as do {bare.size - 1} other outputs" if bare.size > 1 else ""
     raise CalibrationError(
-        f"{name_of(first)} differs in {n_moved[first]} of {len(pairs)} sampled pairs, "
-        f"and in most of these by more than its noise hides{others}. Like a maximum, "
-        "it depends on a few people, whom the noise would not protect: leave it out, "
-        "or ask for a number that many people have a part in, such as the 95th "
-        "percentile.",
+        f"{query.output_name(first)} differs in {n_moved[first]} of {len(pairs)} "
+        f"sampled pairs, and in most of these by more than its noise hides{others}. "
+        "Like a maximum, it depends on a few people, whom the noise would not protect: "
+        f"{query.if_bare}.",
         target=target.gamma,
         best=1.0,
     )

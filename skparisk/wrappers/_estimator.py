@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from skparisk._fitted_parts import (
 )
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
+from skparisk._public_fit import NoiseCost
+from skparisk._simulated import is_simulated
 from skparisk._threads import one_thread
 from skparisk._training_data import (
     Groups,
@@ -135,9 +137,6 @@ def make_query(
                 f"or 'predict_proba'; got release={model.release!r}."
             )
         names = released_names(model)
-        if names is None and find_trees(estimator) is not None:
-            level = float(model.epsilon) if proven else math.inf
-            return make_leaf_query(estimator, public, labels, level), None
         if proven:  # by the bound, which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels), None
@@ -312,18 +311,6 @@ SEVERAL_LABELS = (
 )
 
 
-def refuse_fit_params(fit_params: dict[str, Any]) -> None:
-    """Refuse what else a fit of scikit-learn may be given, such as weights."""
-    given = [name for name, value in fit_params.items() if value is not None]
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} must not be given to fit: what else the fit of a "
-            "record depends on, such as its weight, would have to be known of sampled "
-            "neighbors as well. Parameters of the estimator, such as class_weight, can "
-            "be set."
-        )
-
-
 def check_estimator(estimator: Any) -> Any:
     """Return a clone of an estimator whose fits can be repeated."""
     if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
@@ -453,11 +440,13 @@ class PrivateEstimator(
         numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
-        end of a Pipeline, corrects the fit to a table of public records, as in
-        :class:`~skparisk.PrivateRidge`. Of other models the fit to the table is served
-        in place of the release where it predicts the table better, cross-validated, and
-        that is for the noise: such noise costs the public fit half of the difference.
+        "auto": a `LinearRegression`, `Ridge`, `HuberRegressor` or `LogisticRegression`,
+        alone or at the end of a Pipeline, corrects the fit to a table of public
+        records, as in
+        :class:`~skparisk.PrivateRidge`. Another model is refused, before anything is
+        charged, if noise would make it score less than one of the table alone
+        (cross-validated), by more than its last half of rows adds. If a draw of noise
+        turns out so, the fit to the table is served in place of the release.
         "reference": it is an error if there is no such model or table. None: the fit to
         the private records is released, and served.
 
@@ -571,7 +560,6 @@ class PrivateEstimator(
         X_reference: Any = None,
         y_reference: Any = None,
         groups_reference: Any = None,
-        **fit_params: Any,
     ) -> Self:
         """Fit, and release what was learned with noise.
 
@@ -593,16 +581,11 @@ class PrivateEstimator(
             Whose each private and each public row is, if people have several:
             :ref:`private-fit`.
 
-        **fit_params : None
-            Nothing else is passed to the fit of the estimator: weights and the like
-            are refused, because sampled neighbors have none.
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        refuse_fit_params(fit_params)
         proven = self._sums_leaves or self._sums_bounded
         source = self._check_privacy({} if proven else None)
         # A person with several rows moves more than what is proven of one.
@@ -670,44 +653,62 @@ class PrivateEstimator(
             public = self._find_public_fit(source, alone, data)
         if start is not None:
             data = data.of_rows(start.table, source)
+        if labels is not None:
+            self.classes_ = labels.labels
+        decode = np.asarray if labels is None else labels.decode
+        cost: NoiseCost | None = None
+
+        def unpack(model: Any, answer: NDArray[np.float64]) -> None:
+            numbers = dict(query.split(answer))
+            if math.isfinite(self.epsilon):
+                for place, bounds in query.ranges.items():
+                    numbers[place] = np.clip(numbers[place], *bounds)
+            model.template_ = query.template
+            if isinstance(query, LeafQuery):
+                noise = np.broadcast_to(self._noise_deviations(), answer.shape)
+                served = query.template.serve(numbers, query.split(noise))
+            else:
+                served = serve(model, query.reader, numbers, query.template, labels)
+            model.estimator_ = served
+
+        if public is not None and releases_predictions(self):
+            fresh = clone(query.estimator)  # type: ignore[union-attr]
+
+            def score_fit(X: Any, y: Any, X_held: Any, y_held: Any) -> float:
+                fitted = clone(fresh).fit(X, decode(y))
+                return float(fitted.score(X_held, decode(y_held)))
+
+            public = replace(public, score_fit=score_fit)
+
+        def check(sampler: SensitivitySampler) -> None:
+            nonlocal cost
+            if public is None or not hasattr(self, "score") or is_simulated():
+                return
+            with one_thread():
+                cost = public.cost_of(self._scorer(unpack, decode), sampler)
+            if cost is not None:
+                kind = type(self.estimator).__name__
+                cost.refuse(kind, float(self.epsilon), data.n_records)
+
+        def serve_public() -> None:
+            self.estimator_ = base
+            self.combine_, self.private_weight_ = "reference", 0.0
+
         if source == "bound":
             assert isinstance(query, LeafQuery)
             known = KnownSensitivity(query.bound() * max(people.max_rows, 1))
             moved = data.in_domain()
             released = self._release_known(query, *moved, known, proven=True)
         else:
-            released = self._release(source, query, data)
+            plain = start is None and self.combine == "auto" and base is not None
+            released = self._release(source, query, data, check if plain else None)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
-        asked: Any = query if self.sampler_ is None else self.sampler_.query_
-        self.template_ = asked.template
-        if labels is not None:
-            self.classes_ = labels.labels
-        noise = np.broadcast_to(self._noise_deviations(), released.shape)
-
-        def unpack(model: Any, answer: NDArray[np.float64]) -> None:
-            numbers = asked.split(answer)
-            if math.isfinite(self.epsilon):
-                for place, bounds in asked.ranges.items():
-                    numbers[place] = np.clip(numbers[place], *bounds)
-            if isinstance(asked, LeafQuery):
-                served = asked.template.serve(numbers, asked.split(noise))
-            else:
-                served = serve(model, asked.reader, numbers, asked.template, labels)
-            model.estimator_ = served
-
-        decode = np.asarray if labels is None else labels.decode
-
-        def serve_public() -> None:
-            self.estimator_ = base
-            self.combine_, self.private_weight_ = "reference", 0.0
-
-        prefers = start is None and self.combine == "auto" and base is not None
-        self._serve_with(
-            start, released, public, unpack, decode, serve_public if prefers else None
-        )
-        if isinstance(asked.template, LeafTemplate):
-            self.private_weight_ = asked.template.private_weight(noise)
-        self._tell_public_steps(asked.public_steps or PublicSteps())
+        query = query if self.sampler_ is None else cast(Any, self.sampler_.query_)
+        self._serve_with(start, released, public, unpack, decode, cost, serve_public)
+        if isinstance(query.template, LeafTemplate):
+            noise = np.broadcast_to(self._noise_deviations(), released.shape)
+            self.private_weight_ = query.template.private_weight(noise)
+        self._tell_public_steps(query.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
         self._tell_fitted_parts()
@@ -802,11 +803,22 @@ class PrivateEstimator(
         with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
             paired = sampler is not None and data.draw is None
-            if self._moves_centers:
-                sums, apart = make_centers_query(estimator, public, paired=paired)
-                return public.schema, sums, apart, None
+            if self._sums_leaves:  # with steps of their own
+                sums: LeafQuery
+                if self._moves_centers:
+                    sums, apart = make_centers_query(estimator, public, paired=paired)
+                else:
+                    level = float(self.epsilon)
+                    sums, apart = make_leaf_query(
+                        estimator,
+                        public,
+                        labels,
+                        level if source == "bound" else math.inf,
+                        noisy=math.isfinite(level),
+                    )
+                return public.schema, sums, apart if paired else None, None
             steps = Prepared(estimator)
-            if not (self._sums_leaves or self._sums_bounded):  # have steps of their own
+            if not self._sums_bounded:
                 steps = freeze_steps(
                     estimator,
                     public,

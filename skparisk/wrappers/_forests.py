@@ -14,6 +14,7 @@ from sklearn.base import clone, is_classifier
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
+from skparisk.neighbors import Database
 from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
     Addend,
@@ -21,10 +22,12 @@ from skparisk.queries._leaves import (
     LeafQuery,
     Leaves,
     MarginAddend,
+    ResidualAddend,
+    ResidualsQuery,
     TargetAddend,
 )
 from skparisk.queries._state import Numbers
-from skparisk.reference import Reference, SchemaReference
+from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._from_sums import (
     SumsTemplate,
@@ -42,6 +45,8 @@ _FROM_ABOVE = 1.0
 # Where nothing is known of targets: how far the means of leaves are apart, as a share
 # of the variance that the schema declares.
 _BETWEEN_LEAVES = 0.25
+# Least reach of what is left of a target, in deviations, and fits that leave it.
+_REACH, _N_FOLDS = 4.0, 10
 
 
 def class_shares(
@@ -181,15 +186,17 @@ def make_leaf_query(
     public: PublicRecords,
     labels: PublicClasses | None,
     bounded_epsilon: float = math.inf,
-) -> LeafQuery:
-    """Return the sums that leaf values follow from; splits are of public records.
+    *,
+    noisy: bool = True,
+) -> tuple[LeafQuery, TableReference | None]:
+    """Return the sums that leaf values follow from, and the rows for pairs.
 
-    `bounded_epsilon` is the level of noise for the proven bound; infinite for other
-    noise.
+    Splits are of public records. `bounded_epsilon` is the level of noise for the proven
+    bound; infinite for other noise. With noise, targets are what public trees leave.
     """
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
-    fitted = _grow(estimator, public, at_random=guessed)
+    fitted = _grow(estimator, public, public.whole, at_random=guessed)
     before = steps_before(fitted)
     model = find_trees(fitted)
     X, y = public.whole
@@ -223,9 +230,12 @@ def make_leaf_query(
     loud = 2 * len(trees) / bounded_epsilon > _WORTH_SHARES * n_records
     if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
         addend = MarginAddend(addend.classes)
+    supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
+    public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
+    if isinstance(addend, TargetAddend) and noisy and not guessed:
+        return _leave_residuals(estimator, public, fitted, leaves, public_steps)
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
-    supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
     template = LeafTemplate(
         fitted,
         addend,
@@ -236,8 +246,70 @@ def make_leaf_query(
         share=0.0 if guessed else share,
         squares=(addend(y) ** 2).sum(axis=0),
     )
-    public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
-    return replace(query, template=template, public_steps=public_steps)
+    return replace(query, template=template, public_steps=public_steps), None
+
+
+def _leave_residuals(
+    estimator: Any,
+    public: PublicRecords,
+    fitted: Any,
+    leaves: Leaves,
+    public_steps: PublicSteps,
+) -> tuple[ResidualsQuery, TableReference | None]:
+    """Return sums of what public trees leave of targets, and the rows for pairs.
+
+    Trees leave less of their own rows: these have targets of which they leave what
+    trees of the other rows do.
+    """
+    X, y = public.whole
+    pool, given = public.pool, np.asarray(y, dtype=np.float64)
+    targets, n_known = given.reshape(n_rows(X), -1), n_rows(X)
+    told, mixed = np.empty_like(targets), np.arange(pool.n_records)
+    mixed = np.random.default_rng(0).permutation(mixed)  # of people
+    for held in np.array_split(mixed, min(_N_FOLDS, len(mixed))):
+        grown = _grow(estimator, public, pool.take(np.setdiff1d(mixed, held)))
+        found = grown.predict(pool.take(held)[0])
+        told[pool.rows(held)] = np.reshape(found, (-1, targets.shape[1]))
+    # Trees say too much of targets that they hardly know.
+    center, most = targets.mean(axis=0), np.abs(targets).max(axis=0)
+    most = np.where(most > 0, most, 1.0)
+    off, known = (targets - center) / most, (told - center) / most
+    slope = (off * known).sum(axis=0) / np.maximum((known**2).sum(axis=0), 2.0**-1000)
+    slope = slope.clip(0.0, 1.0)
+    for tree in _trees_of(leaves.trees):
+        tree.value[...] = (center + slope * (tree.value[..., 0] - center))[..., None]
+    predicted = leaves.predict(X)
+    left = targets - center - slope * (told - center)
+    size = np.abs(left).max(axis=0)
+    size = np.where(size > _LEAST_SPREAD * most, size, most)
+    unit = size * np.sqrt(((left / size) ** 2).mean(axis=0))
+    unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
+    reach = np.maximum(size, _REACH * unit)
+    addend = ResidualAddend(-reach, reach, 0 * unit, unit, public.most_rows)
+    table = public.reference_table if public.is_resampled else None
+    if table is not None:
+        table = table._cross_fitted((predicted + left).reshape(given.shape))
+    counts = np.bincount(leaves.of(X).ravel(), minlength=leaves.n_cells)
+    in_cells = np.column_stack([counts, np.zeros((leaves.n_cells, len(unit)))])
+    template = ResidualsTemplate(
+        fitted,
+        addend,
+        public.n_rows,
+        leaves=leaves,
+        in_nodes=(),
+        in_cells=in_cells,
+        share=public.n_rows / n_known,
+        squares=np.full(1 + len(unit), float(n_known)),  # of 1 each, in units
+    )
+    query = ResidualsQuery(
+        leaves,
+        addend,
+        estimator,
+        template=template,
+        public_steps=public_steps,
+        cross_fitted=table is not None,
+    )
+    return query, table
 
 
 def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
@@ -369,6 +441,34 @@ class LeafTemplate(SumsTemplate):
         return values[:, None]
 
 
+@dataclass(frozen=True, eq=False)
+class ResidualsTemplate(LeafTemplate):
+    """A fit to public records, to whose leaves is added what private ones leave."""
+
+    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+        """Return a copy with leaf values corrected by sums with such noise."""
+        assert isinstance(self.addend, ResidualAddend)
+        sums, each = _uncounted(released["sums"]), _uncounted(deviations["sums"])
+        moved = self.addend.unit * self._values(sums, each)
+        served = copy.deepcopy(self.fitted)
+        trees = _trees_of(find_trees(served))
+        for tree, cells in zip(trees, self.leaves.cells, strict=True):
+            tree.value[...] += np.where(cells[:, None] < 0, 0.0, moved[cells])[
+                ..., None
+            ]
+        return served
+
+    def private_weight(self, deviation: Floats) -> float:
+        shape = len(self.in_cells), self.addend.n_columns
+        deviation = np.broadcast_to(deviation, math.prod(shape)).reshape(shape)
+        return super().private_weight(_uncounted(deviation).ravel())
+
+
+def _uncounted(sums: Floats) -> Floats:
+    """Return sums beside a count of 0, without noise, that nothing depends on."""
+    return np.column_stack([np.zeros(len(sums)), sums])
+
+
 class _Walk:
     """The nodes of a tree, level by level: parents come before their children."""
 
@@ -486,7 +586,13 @@ def _check_public(estimator: Any, public: PublicRecords) -> Reference:
     return reference
 
 
-def _grow(estimator: Any, public: PublicRecords, *, at_random: bool) -> Any:
+def _grow(
+    estimator: Any,
+    public: PublicRecords,
+    database: Database,
+    *,
+    at_random: bool = False,
+) -> Any:
     """Return a fit to public records; where targets mean nothing, splits are random."""
     prepared = clone(estimator)
     model = find_trees(prepared)
@@ -500,7 +606,7 @@ def _grow(estimator: Any, public: PublicRecords, *, at_random: bool) -> Any:
         del other["max_features"], other["splitter"]
     other = {name: value for name, value in other.items() if name in given}
     model.set_params(**other)
-    fitted = public.fit(prepared, public.whole)
+    fitted = public.fit(prepared, database)
     grown = find_trees(fitted)
     if at_random and "bootstrap" in given:
         grown.estimators_ = _grow_extra(given, fitted, public).estimators_

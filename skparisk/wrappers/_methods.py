@@ -41,17 +41,6 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
     return check
 
 
-def _never(method: str, because: str) -> Callable[[Any], bool]:
-    """Return what says why a method is not there."""
-
-    def check(model: Any) -> bool:
-        raise AttributeError(
-            f"{type(model).__name__} has no {method}, because {because}: use fit."
-        )
-
-    return check
-
-
 def _answers(
     method: str,
     does: str,
@@ -179,11 +168,6 @@ class ServedMethods:
         "predict for the same records",
         "labels : ndarray of shape (n_records,)",
     )
-
-    @available_if(_never("partial_fit", "each call would be a release of its own"))
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Not there: each call would be a release of its own."""
-        raise NotImplementedError  # pragma: no cover
 
     @available_if(_offers("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
