@@ -1,0 +1,405 @@
+"""What an attacker gains: bounds of laws, of claims, and what they say of both."""
+
+import dataclasses
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from certificate_cases import every_case, known
+from certificates import certificate, minted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.integrate import quad
+
+from skparisk import FiledCertificate
+from skparisk._filed import filed
+from skparisk._text import guesses_text, people_text
+from skparisk.core.claim import Advantage, Assumption, DominatingLoss, Leak, remade
+from skparisk.core.exact import sample_discrete_laplace
+from skparisk.core.laws import Gaussian, Laplace, Law, as_law, true_positives
+from skparisk.mechanisms import Exponential
+
+LAWS = {"laplace": (Laplace(), stats.laplace), "gaussian": (Gaussian(), stats.norm)}
+every_law = pytest.mark.parametrize(("law", "density"), LAWS.values(), ids=LAWS)
+FINE = {"n_outputs": 1, "steps": 2**52}
+RATES = [0.0, 1e-4, 0.01, 0.2, 0.5, 0.8, 0.99, 1.0]
+
+
+class Bounded(Law):
+    """A law of which nothing is known but that its loss is bounded."""
+
+    name = "bounded"
+    deviation = math.sqrt(2)
+
+    def sample(self, scale, size, source):
+        return sample_discrete_laplace(scale, size, source)
+
+
+# Laws
+
+
+@pytest.mark.sampled(4)
+@every_law
+@pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 20.0])
+def test_advantage_is_the_total_variation(law, density, shift):
+    """Of one output it is half the integral of the difference of the densities."""
+
+    def apart(z):
+        return abs(density.pdf(z) - density.pdf(z - shift)) / 2
+
+    points = [0, shift / 2, shift]
+    exact = quad(apart, -40, 60, points=points, limit=500, epsabs=1e-13)[0]
+    (bound,) = law.advantage([shift], **FINE)
+    assert exact * (1 - 1e-9) <= bound <= exact * (1 + 1e-9) + 1e-12
+
+
+@every_law
+@pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 20.0])
+def test_true_positive_rate_is_that_of_the_best_test(law, density, shift):
+    """Likelihood ratios are monotone: the best tests are one-sided."""
+    rates = np.array(RATES)
+    exact = density.sf(density.isf(rates) - shift)
+    bound = law.true_positive_rate(np.full(len(rates), shift), rates, **FINE)
+    assert (bound >= np.minimum(exact, 1 - 1e-15)).all()
+    assert bound == pytest.approx(exact, rel=1e-9)
+
+
+@every_law
+def test_trade_off_of_a_profile_is_that_of_the_law(law, density):
+    """What follows from a profile at some levels is valid, and nearly tight."""
+    for shift in (0.1, 1.0, 3.0):
+        own = law.trade_off(np.array(RATES), shift)
+        by_profile = Law.trade_off(law, np.array(RATES), shift)
+        assert (by_profile >= own - 1e-12).all()
+        if law.bounded:
+            assert by_profile == pytest.approx(own, abs=2e-3)
+
+
+@pytest.mark.parametrize("law", [Bounded(), Exponential()])
+def test_loss_that_is_bounded_bounds_what_attackers_gain(law):
+    shifts = np.array([0.0, 0.3, 2.0, 127.0])
+    bound = law.advantage(shifts, **FINE)
+    assert bound == pytest.approx(np.tanh(shifts / 2), rel=1e-5, abs=1e-12)
+    for rate in RATES:
+        with np.errstate(over="ignore"):
+            exact = np.minimum(np.exp(shifts) * rate, 1 - np.exp(-shifts) * (1 - rate))
+        found = law.true_positive_rate(shifts, rate, **FINE)
+        assert found == pytest.approx(exact, rel=1e-5, abs=1e-12)
+
+
+def test_law_without_bound_or_profile_is_refused():
+    class Unbounded(Bounded):
+        name = "unbounded"
+
+        def exceedance(self, epsilon, shift):
+            return np.ones(np.broadcast(epsilon, shift).shape)
+
+    assert not Unbounded().bounded
+    with pytest.raises(ValueError, match="law must say its profile if it says its"):
+        as_law(Unbounded())
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(
+    st.sampled_from([Laplace(), Gaussian(), Bounded()]),
+    st.lists(st.floats(0, 1e3) | st.just(math.inf), min_size=2, max_size=5),
+    st.floats(0, 1),
+    st.integers(1, 50),
+)
+def test_bounds_are_probabilities_that_rise_with_the_distance(law, shifts, rate, k):
+    shifts = np.sort(shifts)
+    grid = {"n_outputs": k, "steps": 2**40}
+    gained = law.advantage(shifts, **grid)
+    detected = law.true_positive_rate(shifts, rate, **grid)
+    for bound in (gained, detected):
+        assert ((bound >= 0) & (bound <= 1)).all()
+        assert (np.diff(bound) >= 0).all()
+    assert (detected >= rate).all()
+    assert (detected <= gained + rate + 1e-9).all()
+    assert (bound[np.isinf(shifts)] == 1).all()
+    np.testing.assert_array_equal(gained, law.advantage(shifts, **grid))
+
+
+def on_the_grid(law, scale, reach):
+    """Return the probabilities of discrete noise of a small scale."""
+    z = np.arange(-reach, reach + 1)
+    power = -np.abs(z) / scale if law.name == "laplace" else -(z**2) / 2 / scale**2
+    weights = np.exp(power)
+    return weights / weights.sum()
+
+
+def apart(probabilities, distance):
+    """Return two laws on a grid whose distance is so many steps."""
+    none = np.zeros(abs(distance))
+    return np.append(probabilities, none), np.append(none, probabilities)
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("scale", [1, 2, 7, 40])
+@pytest.mark.parametrize("distance", [1, 2, 3, 8, 25])
+@every_law
+def test_the_grid_is_paid_for(law, density, scale, distance):
+    """All that discrete noise shows is within the bound; the continuous one is not.
+
+    Answers are a step closer than their rounded ones are, which is the worst case.
+    """
+    p, q = apart(on_the_grid(law, scale, 60 * scale), distance)
+    exact = np.abs(p - q).sum() / 2
+    grid = {"n_outputs": 1, "steps": scale}
+    shift = [(distance - 1) / scale]
+    (bound,) = law.advantage(shift, **grid)
+    assert exact <= bound + 1e-12
+    if law.name == "laplace" and distance % 2:  # tight: sech is all but paid exactly
+        closed = 1 - math.exp(-distance / 2 / scale) / math.cosh(1 / 2 / scale)
+        assert exact == pytest.approx(closed, abs=1e-12)
+        assert exact > law.advantage([distance / scale], **FINE)[0]
+        assert bound - exact < 9 / scale + 0.04 / scale**3
+    # The best tests, by the likelihood ratio, and randomized between its values.
+    order = np.argsort(-np.divide(q, p, out=np.full_like(p, np.inf), where=p > 0))
+    false, true = np.cumsum(p[order]), np.cumsum(q[order])
+    for rate in (0.01, 0.1, 0.5, 0.9):
+        detected = np.interp(rate, np.append(0, false), np.append(0, true))
+        (most,) = law.true_positive_rate(shift, rate, **grid)
+        assert detected <= most + 1e-12
+
+
+@pytest.mark.parametrize("scale", [2, 5])
+@every_law
+def test_the_grid_is_paid_for_with_two_outputs(law, density, scale):
+    """The distance of all outputs together counts; rounding moves each by a step."""
+    noise = on_the_grid(law, scale, 40 * scale)
+    for first, second in [(1, 1), (3, 2), (5, 1)]:
+        (p, q), (r, s) = apart(noise, first), apart(noise, second)
+        exact = np.abs(np.outer(p, r) - np.outer(q, s)).sum() / 2
+        closest = np.array([first - 1, second - 1]) / scale
+        shift = np.linalg.norm(closest, law.norm)
+        (bound,) = law.advantage([shift], n_outputs=2, steps=scale)
+        assert exact <= bound + 1e-12
+
+
+def test_oracle_of_another_package():
+    """riskcal computes what Gaussian noise leaves to attackers."""
+    riskcal = pytest.importorskip("riskcal")
+    shifts = np.array([0.1, 0.5, 1.0, 2.0])
+    own = Gaussian().advantage(shifts, **FINE)
+    others = [riskcal.analysis.get_advantage_from_gdp(mu=shift) for shift in shifts]
+    assert own == pytest.approx(others, rel=1e-6)
+    for rate in (0.01, 0.1, 0.5):
+        detected = Gaussian().true_positive_rate(shifts, rate, **FINE)
+        others = [
+            1 - riskcal.analysis.get_beta_from_gdp(mu=shift, alpha=rate)
+            for shift in shifts
+        ]
+        assert detected == pytest.approx(others, rel=1e-6)
+
+
+# Numbers
+
+
+def test_success_is_that_of_the_best_guess():
+    """By brute force: two outcomes whose probabilities differ by the advantage."""
+    gain = Advantage(0.3, 0.5, 0.05, 0.2, 0.4)
+    for prior in (0.0, 0.1, 0.5, 0.77, 1.0):
+        for found, apart_ in zip(gain.success(prior), (0.3, 0.5), strict=True):
+            # The worst case: an outcome that tells with the probability `apart_`.
+            blind = max(prior, 1 - prior)
+            assert found == pytest.approx(apart_ + (1 - apart_) * blind)
+            assert found >= apart_ + (1 - apart_) * blind - 1e-15
+    priors = np.linspace(0, 1, 11)
+    assert gain.success(priors).mean.shape == (11,)
+    assert gain.success().mean == pytest.approx(0.65)
+    for bad in (-0.1, 1.1, math.nan, "half", [0.5, 2]):
+        with pytest.raises(ValueError, match=r"prior must be in \[0, 1\], got"):
+            gain.success(bad)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mean": 1.2}, r"mean must be a number in \[0, 1\], got 1.2"),
+        ({"risk": -0.1}, r"risk must be a number in \[0, 1\]"),
+        ({"quantile": math.nan}, r"quantile must be a number in"),
+        ({"mean_detected": 0.4}, r"mean_detected must be in \[0.01, 0.31\]"),
+        ({"quantile_detected": 0.005}, r"quantile_detected must be in \[0.01, 0.51\]"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(changes, message):
+    values = {
+        "mean": 0.3,
+        "quantile": 0.5,
+        "risk": 0.05,
+        "mean_detected": 0.2,
+        "quantile_detected": 0.4,
+    }
+    with pytest.raises(ValueError, match=message):
+        Advantage(**(values | changes))
+
+
+# Claims
+
+
+def levels(certificate_):
+    gain = certificate_.advantage
+    return gain.mean, gain.quantile, gain.risk
+
+
+def private(epsilon, delta=0.0):
+    return (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0, 800.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.2])
+def test_gain_of_a_level_is_the_largest_there_is(epsilon, delta):
+    """Attained by randomized response that tells all with probability delta."""
+    gain = minted(epsilon, delta).advantage
+    told = 1 / (1 + math.exp(-epsilon))
+    p = np.array([delta, (1 - delta) * told, (1 - delta) * (1 - told), 0])
+    apart_ = np.abs(p - p[::-1]).sum() / 2
+    assert gain.mean == gain.quantile == pytest.approx(apart_, rel=1e-9)
+    assert gain.mean >= apart_ * (1 - 1e-15)
+    assert gain.risk == 0
+    # The test that finds most: on the outcomes in order, randomized at the rate.
+    detected = np.interp(0.01, [0, 0, *np.cumsum(p[::-1][1:])], [0, *np.cumsum(p)])
+    assert gain.mean_detected == pytest.approx(max(detected, 0.01), rel=1e-6)
+
+
+def test_gain_by_what_the_risk_is_over():
+    """Outside the risk a bound holds or does not; or the risk is a part of delta."""
+    of = private(1.0)
+    implicit = minted(1.0, risk=0.05, randomness="implicit")
+    assert levels(implicit) == pytest.approx((0.95 * of + 0.05, of, 0.05))
+    both = minted(1.0, risk=0.05)
+    assert levels(both) == pytest.approx((private(1.0, 0.05), 1.0, 0.05))
+    assert levels(both)[0] == pytest.approx(levels(implicit)[0])  # the same number
+    explicit = minted(1.0, risk=0.05, randomness="explicit")
+    assert levels(explicit) == pytest.approx((*[private(1.0, 0.05)] * 2, 0.0))
+    assert explicit.advantage.mean_detected == pytest.approx(0.01 * math.e + 0.05)
+    for over in ("implicit", "both", "explicit"):
+        failing = minted(1.0, risk=0.04, failure_prob=0.01, randomness=over)
+        whole = minted(1.0, risk=0.05, randomness=over)
+        assert levels(failing) == pytest.approx(levels(whole))
+
+
+def test_law_of_the_loss_says_more_than_the_level():
+    laplace = DominatingLoss("laplace", 1.0, 1e-6)
+    of = -math.expm1(-0.5) + 1e-6
+    assert minted(1.0, loss=laplace).advantage.mean == pytest.approx(of)
+    claim = minted(1.0, risk=0.05, randomness="implicit", loss=laplace)
+    assert levels(claim) == pytest.approx((0.95 * of + 0.05, of, 0.05))
+    gaussian = DominatingLoss("gaussian", 0.3)
+    claim = minted(1.0, 1e-5, loss=gaussian)
+    assert claim.advantage.mean == pytest.approx(2 * stats.norm.cdf(0.15) - 1)
+    rate = stats.norm.cdf(stats.norm.ppf(0.01) + 0.3)
+    assert claim.advantage.mean_detected == pytest.approx(rate)
+    at_risk = remade(claim, delta=0.0, risk=0.01, randomness="explicit")
+    assert at_risk.advantage.mean == pytest.approx(2 * stats.norm.cdf(0.15) - 1)
+    # A share of samples fails: the level is all that is left.
+    failing = remade(at_risk, failure_prob=0.01)
+    assert failing.advantage.mean == pytest.approx(private(1.0, 0.02))
+    no_loss = minted(0.0, loss=DominatingLoss("laplace", 0.0))
+    assert no_loss.advantage.mean == 0
+
+
+@every_case
+def test_every_claim_says_what_attackers_gain(given_):
+    gain = given_.advantage
+    assert gain == given_.advantage
+    if given_.void:
+        assert levels(given_) == (1, 1, 0)
+    assert 0 <= gain.mean <= 1
+    row = re.search(r"what an attacker gains: (.*)", str(given_))[1]
+    assert "what an attacker gains" in given_._repr_html_()
+    if given_.void:
+        assert row == "nothing is guaranteed"
+        return
+    assert f"at most {guesses_text(gain.mean)} times in 100 instead of 50" in row
+    assert ("on average" in row) is (gain.risk > 0)
+    assert ("people at most" in row) is (gain.risk > 0 and gain.quantile < 1)
+    assert ("not counting what was released without noise" in row) is bool(given_.leaks)
+
+
+MEASURED = Advantage(0.0712, 0.21, 0.049967, 0.02, 0.0305)
+
+
+def measured(**changes):
+    return certificate(**({"advantage": MEASURED, "noise_scale": 1.25} | changes))
+
+
+def test_what_was_measured_is_said():
+    claim = measured()
+    assert claim.advantage == MEASURED
+    row = (
+        "someone who knows everything but whether it was you guesses right at most "
+        "53.6 times in 100 instead of 50, on average over people; for 95 of 100 people "
+        "at most 60.5 times in 100"
+    )
+    assert row in str(claim)
+    seeded = measured(leaks=[Leak.SEEDED_NOISE])
+    assert seeded.advantage.mean == 1
+    assert "someone" not in seeded.guarantee
+    assert "not counting" in str(measured(leaks=[Leak.PRIVATE_CLASSES]))
+
+
+def test_less_is_said_where_both_numbers_hold():
+    """With draws of the noise only what was measured holds for every sample."""
+    loose = Advantage(0.9, 0.95, 0.049967, 0.8, 0.9)
+    mean = certificate().advantage.mean
+    assert measured(advantage=loose).advantage.mean == mean < 0.9
+    assert measured(advantage=loose).advantage.quantile == 0.95
+    exact = {"randomness": "both", "order_index": None, "law": "gaussian"}
+    assert measured(advantage=loose, **exact).advantage.mean < 0.9
+    drawn = {"randomness": "both"}
+    assert measured(advantage=loose, **drawn).advantage == loose
+
+
+def test_documents_hold_what_was_measured():
+    claim = measured()
+    document = json.loads(json.dumps(claim.to_dict()))
+    assert len(json.dumps(document)) < 2000
+    assert document["evidence"]["advantage"] == dataclasses.asdict(MEASURED)
+    assert FiledCertificate.from_dict(document) == filed(claim)
+    evidence = document["evidence"]
+    for changed in (
+        evidence["advantage"] | {"mean": 2.0},
+        evidence["advantage"] | {"mean": 1e-9, "mean_detected": 0.01},
+        evidence["advantage"] | {"quantile": 0.09},
+        {"mean": 0.1},
+        evidence["advantage"] | {"more": 1},
+        0.1,
+    ):
+        wrong = document | {"evidence": evidence | {"advantage": changed}}
+        with pytest.raises(ValueError, match="document"):
+            FiledCertificate.from_dict(wrong)
+
+
+def test_nothing_is_measured_without_pairs_or_below_what_they_can():
+    low = Advantage(0.0006, 0.21, 0.05, 0.0105, 0.03)
+    with pytest.raises(ValueError, match=r"a mean of at least 0.00542435"):
+        filed(measured(advantage=low))
+    another = {"law": "another", "assumptions": [Assumption.GIVEN_NOISE]}
+    # Of another's law it is known that the fresh pair counts, which is 1 of 1501.
+    with pytest.raises(ValueError, match=r"a mean of at least 0.000666223"):
+        filed(measured(advantage=low, **another))
+    enough = dataclasses.replace(low, mean=0.00066623)
+    filed(measured(advantage=enough, **another))
+    with pytest.raises(ValueError, match="advantage must be None without n_pairs"):
+        filed(known(advantage=MEASURED))
+
+
+def test_numbers_in_words_are_rounded_to_the_safe_side():
+    assert guesses_text(0.0) == "50"
+    assert guesses_text(0.1) == "55"
+    assert guesses_text(math.nextafter(0.1, 1)) == "55.1"
+    assert guesses_text(1.0) == "100"
+    assert people_text(0.05) == "95"
+    assert people_text(math.nextafter(0.05, 1)) == "94.9"
+    assert people_text(1e-9) == "99.9"
+
+
+def test_tests_of_no_private_release_are_bounded_by_one():
+    assert true_positives(0.0, 0.0, 0.01) == pytest.approx(0.01)
+    assert true_positives(math.inf, 0.0, 0.0) == 0
+    assert true_positives(2.0, 1.0, 0.5) == 1
