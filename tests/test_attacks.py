@@ -177,7 +177,7 @@ in_place = pytest.mark.parametrize(
 
 
 def wrapped(estimator, **parameters):
-    model = PrivateEstimator(estimator, sensitivity=FEW, random_state=0)
+    model = PrivateEstimator(estimator, sensitivity=FEW, combine=None, random_state=0)
     if hasattr(estimator, "steps"):
         model.set_params(release="predict", X_public=make_data(4, seed=9)[0])
     return model.set_params(**parameters)

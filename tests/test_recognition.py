@@ -386,7 +386,7 @@ def test_a_fitted_step_of_a_pipeline_is_a_leak_that_is_told():
     """It is fitted again, and what it has learned stays in the parameters."""
     pipeline = make_pipeline(scaler(X), Lasso(0.1))
     model = PrivateEstimator(
-        pipeline, "predict", X_public=X_PUBLIC[:20], sensitivity=FEW
+        pipeline, "predict", X_public=X_PUBLIC[:20], sensitivity=FEW, combine=None
     )
     with pytest.warns(
         PrivacyLeakWarning, match="The StandardScaler has already been fitted"
@@ -405,6 +405,7 @@ def test_a_fitted_surrogate_is_a_leak_that_is_told():
         X_public=X_PUBLIC[:20],
         surrogate=surrogate,
         sensitivity=FEW,
+        combine=None,
     )
     with pytest.warns(
         PrivacyLeakWarning, match="KNeighborsRegressor has already been fitted"
@@ -430,6 +431,7 @@ def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
             "predict",
             X_public=X_PUBLIC[:20],
             sensitivity=FEW,
+            combine=None,
         )
 
     for rows in (X, X[::-1].astype(np.float32)):
@@ -453,6 +455,7 @@ def test_frozen_steps_that_learn_the_same_of_anybody_are_not_refused(step):
             "predict",
             X_public=X_PUBLIC[:20],
             sensitivity=FEW,
+            combine=None,
         )
         targets = rows[:, 0] + rng.normal(size=400)
         return model.fit(rows, targets, X_reference=public, y_reference=targets)
@@ -478,6 +481,7 @@ def test_a_frozen_step_that_learned_from_private_records_is_refused_beside_anoth
             "predict",
             X_public=X_PUBLIC[:20],
             sensitivity=FEW,
+            combine=None,
         )
         targets = own[:, 0] + rng.normal(size=400)
         with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
@@ -491,6 +495,7 @@ def test_frozen_steps_are_refused_where_private_records_are_there_twice(rows):
         "predict",
         X_public=X_PUBLIC[:20],
         sensitivity=FEW,
+        combine=None,
     )
     with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
         model.fit(rows, np.append(Y, Y), **PUBLIC)
@@ -512,7 +517,12 @@ def test_an_estimator_that_cannot_be_fitted_to_these_records_learned_nothing_of_
     """Thawed, it fails on the private records: no reason to refuse it."""
     frozen = FrozenEstimator(LogisticRegression().fit(X_PUBLIC, LABELS_PUBLIC))
     model = PrivateEstimator(
-        Lasso(0.1), "predict", X_public=X_PUBLIC[:20], surrogate=frozen, sensitivity=FEW
+        Lasso(0.1),
+        "predict",
+        X_public=X_PUBLIC[:20],
+        surrogate=frozen,
+        sensitivity=FEW,
+        combine=None,
     )
     assert model.fit(X, Y, **PUBLIC).certificate_.private
 
@@ -521,7 +531,7 @@ def test_what_is_frozen_cannot_be_wrapped():
     """It failed with an attribute of None."""
     frozen = FrozenEstimator(LinearRegression().fit(X_PUBLIC, Y_PUBLIC))
     with pytest.raises(ValueError, match="FrozenEstimator learns nothing"):
-        PrivateEstimator(frozen, sensitivity=FEW).fit(X, Y, **PUBLIC)
+        PrivateEstimator(frozen, sensitivity=FEW, combine=None).fit(X, Y, **PUBLIC)
 
 
 # Functions

@@ -505,10 +505,10 @@ class PrivateEstimator(
     >>> from skparisk import PrivateEstimator, SensitivitySampler
     >>> from skparisk.datasets import load_census
     >>> X, y = load_census(return_X_y=True)
-    >>> public = dict(X_reference=X[900:1800], y_reference=y[900:1800])
+    >>> public = dict(X_reference=X[:9000], y_reference=y[:9000])
     >>> model = PrivateEstimator(Lasso(0.1), epsilon=1.0, gamma=0.2, random_state=0)
     >>> model = model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
-    >>> model = model.fit(X[:900], y[:900], **public)
+    >>> model = model.fit(X[9000:18000], y[9000:18000], **public)
     >>> model.estimator_.coef_.shape, model.risk_ <= 0.2
     ((8,), True)
     """
