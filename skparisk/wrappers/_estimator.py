@@ -501,16 +501,18 @@ class PrivateEstimator(
 
     Examples
     --------
-    >>> from sklearn.linear_model import Lasso
-    >>> from skparisk import PrivateEstimator, SensitivitySampler
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skparisk import PrivateEstimator
     >>> from skparisk.datasets import load_census
     >>> X, y = load_census(return_X_y=True)
-    >>> public = dict(X_reference=X[:9000], y_reference=y[:9000])
-    >>> model = PrivateEstimator(Lasso(0.1), epsilon=1.0, gamma=0.2, random_state=0)
-    >>> model = model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
-    >>> model = model.fit(X[9000:18000], y[9000:18000], **public)
-    >>> model.estimator_.coef_.shape, model.risk_ <= 0.2
-    ((8,), True)
+    >>> public = dict(X_reference=X[:900], y_reference=y[:900])
+    >>> pipeline = make_pipeline(StandardScaler(), Ridge())
+    >>> model = PrivateEstimator(pipeline, epsilon=1.0, random_state=0)
+    >>> model = model.fit(X[900:], y[900:], **public)
+    >>> model.public_steps_, model.estimator_[-1].coef_.shape, model.risk_ <= 0.05
+    (('standardscaler',), (8,), True)
     """
 
     _takes_any_table = True
