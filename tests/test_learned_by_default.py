@@ -263,7 +263,9 @@ def test_constant_and_rare_columns_fit():
     columns = make_column_transformer((encoder, [0]), remainder="passthrough")
     for shape in ("auto", "diagonal", "whitened"):
         sampler = SensitivitySampler(noise_shape=shape, n_pairs=60, random_state=0)
-        model = PrivateEstimator(make_pipeline(columns, Ridge()), sensitivity=sampler)
+        model = PrivateEstimator(
+            make_pipeline(columns, Ridge()), sensitivity=sampler, combine=None
+        )
         model.fit(frame[::2], Y[::2], X_reference=frame[1::2], y_reference=Y[1::2])
         assert np.isfinite(model.predict(frame)).all()
         evidence = model.certificate_.require_evidence()
@@ -297,6 +299,7 @@ def test_probabilities_of_a_forest_fit():
             forest,
             release="predict_proba",
             X_public=points,
+            combine=None,
             sensitivity=SensitivitySampler(
                 noise_shape=shape, n_pairs=40, random_state=0
             ),

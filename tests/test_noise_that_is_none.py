@@ -118,6 +118,7 @@ def test_predictions_that_all_public_fits_agree_on():
         "predict_proba",
         X_public=points,
         sensitivity=sampler(),
+        combine=None,
         random_state=0,
     )
     public = {"X_reference": FLAT[:, :2], "y_reference": FLAT_LABELS}

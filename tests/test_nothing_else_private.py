@@ -138,7 +138,9 @@ FORMS = {
         "ridge, declared": PrivateRidge(sensitivity=0.1),
         "moments": paired(PrivateMoments),
         "forest": wrapped(RandomForestRegressor(3, max_depth=2)),
-        "predictions": wrapped(KNeighborsRegressor(30), "predict", X_public=POINTS[:5]),
+        "predictions": wrapped(
+            KNeighborsRegressor(30), "predict", X_public=POINTS[:5], combine=None
+        ),
         "search": search("reference"),
         "search by hold-out": search(BY_HOLD_OUT, noise_random_state=0),
     },
@@ -146,7 +148,7 @@ FORMS = {
         "logistic": paired(PrivateLogisticRegression, sensitivity=sampler(**GAUSSIAN)),
         "logistic, corrections": paired(PrivateLogisticRegression, combine="reference"),
         "SVM": paired(PrivateLinearSVC),
-        "naive Bayes": wrapped(GaussianNB()),
+        "naive Bayes": wrapped(GaussianNB(), combine=None),
     },
     ("numbers", "nothing"): {
         "components": wrapped(PCA(2)),

@@ -389,7 +389,7 @@ def test_a_table_without_a_length_goes_through_searches(n_public):
 
     class Noted(PrivateEstimator):
         def fit(self, X, y=None, *, X_reference=None, y_reference=None):
-            sizes.append((len(X), X_reference.n_rows))
+            sizes.append((len(X), X_reference.n_records))
             return super().fit(X, y, X_reference=X_reference, y_reference=y_reference)
 
     model = Noted(PIPE, gamma=0.2, sensitivity=CHEAP, random_state=0)
