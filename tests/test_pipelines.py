@@ -349,7 +349,8 @@ def test_pairs_are_of_rows_that_steps_do_not_know(step):
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(160, 30)), rng.permutation(160) % 2
     pipe = make_pipeline(StandardScaler(), step, GaussianNB())
-    model = private(pipe, gamma=0.3, sensitivity=SensitivitySampler(n_pairs=9))
+    model = private(pipe, gamma=0.3, combine=None)
+    model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
     model.fit(numbers[60:], y[60:], X_reference=numbers[:60], y_reference=y[:60])
     assert "a table of 30 rows" in str(model.certificate_)
     kind = type(step).__name__.lower()
