@@ -14,9 +14,26 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import validate_data
 
+from skparisk.core.exact import ByteSource, random_order
 from skparisk.core.release import hide_values
+from skparisk.core.sealed import People, group_rows
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import as_records
+
+
+def private_people(
+    groups: Any, size: int, *, max_rows: int = 0, source: ByteSource | None = None
+) -> People | None:
+    """Return whose each private row is, by number; None where each row is a record.
+
+    In the order in which people come. With a `source`, `max_rows` of each are kept.
+    """
+    if groups is None:
+        return None
+    people = hide_values(group_rows, groups, "groups", size)
+    if source is None:
+        return people
+    return people.at_most(max_rows, random_order(size, source))
 
 
 def validate_private(estimator: Any, *data: Any, **parameters: Any) -> Any:

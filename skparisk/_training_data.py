@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
+from skparisk._private_data import private_people
 from skparisk.core.claim import Certificate, Unit
-from skparisk.core.exact import ByteSource, random_order
+from skparisk.core.exact import ByteSource
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
     PublicForm,
     Records,
-    group_rows,
     of_people,
     on_rows,
 )
@@ -107,12 +107,12 @@ class Groups(NamedTuple):
 
         In the order in which people come, and each one's rows in theirs.
         """
-        if self.private is None:
-            return parts
-        size = n_rows(parts[0])
-        people = hide_values(group_rows, self.private, "groups", size)
-        if self.source is not None:
-            people = people.at_most(self.max_rows, random_order(size, self.source))
+        people = private_people(
+            self.private,
+            n_rows(parts[0]),
+            max_rows=self.max_rows,
+            source=self.source,
+        )
         return tuple(of_people(part, people) for part in parts)
 
     def check(self, source: SensitivitySource, table: Reference | None) -> None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._callers import leaks_around
 from skparisk._checks import check_flag, check_max_rows
 from skparisk._fitted import whole_fit
+from skparisk._private_data import private_people
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
     IncompatibleError,
@@ -27,9 +28,9 @@ from skparisk.core.checks import (
     check_relation,
 )
 from skparisk.core.claim import Unit
-from skparisk.core.exact import noise_source, random_order
-from skparisk.core.release import Plan, hide_values, release
-from skparisk.core.sealed import group_rows, is_frame, of_people, seal
+from skparisk.core.exact import noise_source
+from skparisk.core.release import Plan, release
+from skparisk.core.sealed import is_frame, of_people, seal
 from skparisk.ledger import OPEN
 from skparisk.queries._base import Floats
 from skparisk.queries._cells import (
@@ -407,15 +408,13 @@ class PrivateTable(BaseEstimator):
         rows_are = "add-remove" if several else relation
         query = find_query(self.schema, self.counts, self.means, self.bins, rows_are)
         _check_frame(X.head if isinstance(X, Parted) else X, query)
-        people = None
         if several and isinstance(X, Parted):
             raise ValueError(
                 "X must be in memory with groups, got a Dask frame: compute it before."
             )
-        if several:
-            source = noise_source(self.noise_random_state)
-            people = hide_values(group_rows, groups, "groups", len(X))
-            people = people.at_most(several, random_order(len(X), source))
+        # Drawn apart from the noise, and only where there are people.
+        source = noise_source(self.noise_random_state) if several else None
+        people = private_people(groups, len(X), max_rows=several, source=source)
         n_records = len(X) if people is None else len(people.ends)
         public = relation == "replace-one"
         if public and not n_records:

@@ -29,7 +29,11 @@ from skparisk._checks import (
     warn_redrawn,
 )
 from skparisk._fitted import whole_fit
-from skparisk._private_data import validate_private, validate_private_records
+from skparisk._private_data import (
+    private_people,
+    validate_private,
+    validate_private_records,
+)
 from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
@@ -61,7 +65,6 @@ from skparisk.core.sealed import (
     People,
     PublicForm,
     Records,
-    group_rows,
     is_frame,
     of_people,
     rows_of,
@@ -803,13 +806,11 @@ default="auto"
 
     def _of_people(self, query: Query, groups: Any, *parts: Any) -> tuple[Any, ...]:
         """Return records and targets person by person, if they are of people."""
-        if groups is None:
-            return parts
-        if isinstance(query, RecordQuery):
+        if groups is not None and isinstance(query, RecordQuery):
             raise ValueError(
                 "groups must be None with query=None, which releases rows one by one."
             )
-        people = hide_values(group_rows, groups, "groups", n_rows(parts[0]))
+        people = private_people(groups, n_rows(parts[0]))
         return tuple(of_people(part, people) for part in parts)
 
     def release(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
