@@ -32,6 +32,7 @@ from skparisk._hints import (
 from skparisk._public_fit import BesidePublicMixin
 from skparisk._simulated import is_simulated
 from skparisk._training_data import (
+    Groups,
     SensitivitySource,
     TrainingData,
     draw_members,
@@ -189,13 +190,12 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         features: Records,
         targets: NDArray[Any] | None,
         table: Reference | None,
-        *,
-        overlap: bool = False,
+        people: Groups | None = None,
     ) -> TrainingData:
         """Find out if the reference is private; warn, or refuse where that is worse.
 
-        Nothing of the private records is kept for it. `overlap` says that people are
-        among both, by their ids.
+        Nothing of the private records is kept for it. Somebody who is among both
+        is found by an id of `people` as well.
         """
         recipe = recipe_of(source, table)
         if recipe is not None:
@@ -210,7 +210,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             refuse_learned_from(learning_of(each), features, targets)
         own = RecordSketch.of(features, targets)
         known = Known(table, None if table is None else table.sketch)
-        private = overlap or known.has(own)
+        private = known.has(own)
+        private |= people is not None and people.overlaps(source, table)
         if draw is not None:
             if private:
                 raise ValueError(

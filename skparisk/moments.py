@@ -770,14 +770,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         if query is None:
             units, paired = self._find_units(source, table, widths, X_reference)
         features, targets = people.of_private(features, targets)
-        data = self._recognize(
-            source,
-            X,
-            features,
-            targets,
-            table,
-            overlap=people.overlaps(source, table),
-        )
+        data = self._recognize(source, X, features, targets, table, people)
         if data.reference_is_private:
             raise ValueError(
                 "X_reference must hold no private records, because the units of the "

@@ -97,14 +97,7 @@ class PrivateLinearClassifier(
             table = labels.encode_reference(table, y_reference).numbers
         labels.encode_sampler(source)
         features, targets = people.of_private(features, targets)
-        data = self._recognize(
-            source,
-            X,
-            features,
-            targets,
-            table,
-            overlap=people.overlaps(source, table),
-        )
+        data = self._recognize(source, X, features, targets, table, people)
         labels = labels.of_reference(data.reference_is_private)
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)

@@ -330,14 +330,7 @@ class PrivateRidge(
                 return self._fit_moments(source, X, y, given)
         shape = targets.shape[1:]
         features, targets = people.of_private(features, targets)
-        data = self._recognize(
-            source,
-            X,
-            features,
-            targets,
-            table,
-            overlap=people.overlaps(source, table),
-        )
+        data = self._recognize(source, X, features, targets, table, people)
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)
         query, self.penalty_choice_ = asked.settle(query, source, data, start)

@@ -632,14 +632,7 @@ class PrivateEstimator(
                 table = labels.encode_reference(table, y_reference)
             labels.encode_sampler(source)
         features, targets = people.of_private(features, targets)
-        data = self._recognize(
-            source,
-            X,
-            features,
-            targets,
-            table,
-            overlap=people.overlaps(source, table),
-        )
+        data = self._recognize(source, X, features, targets, table, people)
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
