@@ -82,7 +82,7 @@ class NoiseCost:
             f"{self.public:.2g} (cross-validated), and with such noise {lost} less, of "
             f"which more records make up about {self.gain:.2g}. Nothing was released "
             "or charged. Serve a fit to the public records, or take a linear model or "
-            "a forest, which correct such a fit; combine=None releases all the same."
+            "a forest, which correct such a fit; in Python, combine=None releases it anyway."
         )
 
 

@@ -508,8 +508,8 @@ def test_searches_and_pipelines_pass_it_on():
     assert set(search.cv_results_["param_alpha"]) == {0.1, "auto", 10.0}
     piped = make_pipeline(FunctionTransformer(), clone(on_sampler))
     assert piped.fit(*OWN)[-1].penalty_choice_ is not None
-    private = PrivateGridSearchCV(clone(RIDGE), grid, cv=2, random_state=0)
-    private.fit(*OWN, X_reference=table)
+    private = PrivateGridSearchCV(clone(on_sampler), grid, cv=2, random_state=0)
+    private.fit(*OWN)
     assert private.best_params_["alpha"] in grid["alpha"]
 
 

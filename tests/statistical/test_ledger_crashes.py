@@ -16,7 +16,7 @@ KILLS = Path(__file__).parents[2] / "benchmarks" / "ledger_crashes.py"
 SETUP = """
 import functools, json, os, signal, sqlite3, sys, threading, time
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import LedgerError, PrivacyLedger, _book, _budget
+from skparisk.ledger import LedgerError, PrivacyLedger, _book
 
 variant = sys.argv[1]
 
@@ -155,11 +155,11 @@ INTERRUPTED = """
 # A signal handler forks in the midst of a charge, and both processes go on.
 def charge(tell):
     ledger = PrivacyLedger.open("ledger")
-    fits, child = _budget.Budget.fits, None
+    fits, child = _book.Budget.fits, None
 
     def fork(*arguments):
         nonlocal child
-        _budget.Budget.fits = fits
+        _book.Budget.fits = fits
         child = os.fork()
         return fits(*arguments)
 
@@ -171,7 +171,7 @@ def charge(tell):
             outcome = type(error).__name__
         tell(f"{'parent' if child else 'child'} {level} {outcome}\\n".encode())
 
-    _budget.Budget.fits = fork
+    _book.Budget.fits = fork
     report(ledger, 0.1)
     report(ledger, 0.2)
     report(PrivacyLedger.open("ledger"), 0.3)
