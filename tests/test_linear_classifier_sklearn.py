@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from checks_of_weights import WEIGHTS
 from linear_classifiers import (
     BOUND,
     FEW,
@@ -313,7 +314,7 @@ UNIT = {"sensitivity": "bound", "x_norm": 1.0}
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_seeded(estimator):
-    check_estimator(estimator, on_skip=None)
+    check_estimator(estimator, on_skip=None, expected_failed_checks=WEIGHTS)
 
 
 # They compare two fits, whose noise differs.
@@ -330,6 +331,8 @@ TWO_NOISY_FITS = {
 @skips
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
 def test_defaults_fail_only_where_two_noisy_fits_are_compared(kind):
-    results = check_estimator(kind(**CHEAP), on_fail=None, on_skip=None)
+    results = check_estimator(
+        kind(**CHEAP), on_fail=None, on_skip=None, expected_failed_checks=WEIGHTS
+    )
     failed = {r["check_name"] for r in results if r["status"] == "failed"}
     assert {"check_fit_idempotent"} <= failed <= TWO_NOISY_FITS

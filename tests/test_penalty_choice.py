@@ -475,7 +475,7 @@ def test_few_pairs_are_stretched_to_a_small_risk():
 def test_expected_score_is_the_mean_over_draws_of_the_noise(n_targets):
     rng = np.random.default_rng(1)
     y = rng.normal(size=(60, n_targets)) * [1.0, 10.0, 0.1][:n_targets]
-    fold = _Fold(RecordPool(X[:60], y), np.arange(40), np.arange(40, 60), regress=True)
+    fold = _Fold(RecordPool(X[:60], y), np.arange(40), np.arange(40, 60), RidgeQuery())
     answer = RidgeQuery(2.0)(fold.X, fold.y)
     factor = rng.normal(size=(len(answer), len(answer))) / 10
     draws = rng.normal(size=(20_000, len(answer))) @ factor
@@ -516,8 +516,9 @@ def test_searches_and_pipelines_pass_it_on():
 def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record():
     for fit_intercept in [True, False]:
         for y in [Y[:60], X[:60] ** 2 + 1.0]:
+            query = RidgeQuery(1.0, fit_intercept)
             fold = _Fold(
-                RecordPool(X[:60] + 2.0, y), np.arange(40), np.arange(40, 60), True
+                RecordPool(X[:60] + 2.0, y), np.arange(40), np.arange(40, 60), query
             )
             for alpha in (6.0, 0.1):
                 query = RidgeQuery(alpha, fit_intercept).resized(40 / 120)

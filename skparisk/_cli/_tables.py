@@ -63,14 +63,24 @@ class Reading:
     """
 
     def __init__(
-        self, target: str, drop: list[str], decimal_comma: bool, person: str | None
+        self,
+        target: str,
+        drop: list[str],
+        decimal_comma: bool,
+        person: str | None,
+        weight: str | None,
     ) -> None:
-        self.target, self.drop, self.person = target, drop, person
-        self._comma = decimal_comma
-        if person in (target, *drop):
-            raise ValueError(
-                f"--person must be neither the target nor dropped, got {person!r}."
-            )
+        self.target, self.drop, self._comma = target, drop, decimal_comma
+        # Columns that are no features, by the option that names them.
+        self._beside = {"person": person, "weight": weight}
+        self._beside = {option: name for option, name in self._beside.items() if name}
+        for option, name in self._beside.items():
+            if name in (target, *drop):
+                raise ValueError(
+                    f"--{option} must be neither the target nor dropped, got {name!r}."
+                )
+        if len({*self._beside.values()}) < len(self._beside):
+            raise ValueError(f"--weight must be another column than --person: {name!r}")
         if not target.strip():
             raise ValueError("--target must be a name.")
         if target in drop:
@@ -96,23 +106,28 @@ class Reading:
         absent = [name for name in self.drop if public and name not in head]
         if absent:
             raise ValueError(f"'{path}' has no column {absent[0]!r} to --drop.")
-        if self.person is not None and self.person not in head:
-            raise ValueError(f"'{path}' has no column {self.person!r} for --person.")
+        for option, name in self._beside.items():
+            if name not in head:
+                raise ValueError(f"'{path}' has no column {name!r} for --{option}.")
         whole = [(row + [""] * len(head))[: len(head)] for row in records]
         texts = pandas.DataFrame(whole, columns=head, dtype=object)
         # A column without a name has the numbers of rows.
         texts = texts.drop(columns=["", *self.drop], errors="ignore")
         return texts.map(self._cell)
 
-    def split_off_ids(self, texts: Any) -> tuple[Any, Any]:
-        """Return a table without the column of ids, and these, if there is one.
+    def split_off(self, texts: Any) -> tuple[Any, dict[str, Any]]:
+        """Return a table without ids and weights, and these as `fit` has them.
 
-        A row without an id is a person of its own.
+        A row without an id is a person of its own, and one without a weight has 0.
         """
-        if self.person is None:
-            return texts, None
-        ids = texts[self.person].map(lambda one: one.strip() if one else object())
-        return texts.drop(columns=self.person), ids
+        found: dict[str, Any] = {}
+        if (person := self._beside.get("person")) is not None:
+            one_each = texts[person].map(lambda one: one.strip() if one else object())
+            found["groups"] = one_each
+        if (weight := self._beside.get("weight")) is not None:
+            weights = as_numbers(texts[weight]).fillna(0.0).clip(0.0, 1e300)
+            found["sample_weight"] = weights.to_numpy()
+        return texts.drop(columns=[*self._beside.values()]), found
 
     def _cell(self, text: str) -> str | None:
         if text.strip() in _NOTHING:

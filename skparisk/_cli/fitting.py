@@ -7,7 +7,7 @@ import contextlib
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,8 @@ class _Public:
     y: Any
     kinds: dict[str, bool]  # whether a column holds numbers
     gap: str | None  # what stands for a word that is missing
-    groups: Any = None  # whose each row is
+    # Whose each row is, and its weight, as `fit` has them.
+    beside: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of_table(cls, path: Path, reading: Reading, classes: bool) -> _Public:
@@ -71,7 +72,7 @@ class _Public:
 
         target = reading.target
         texts = reading.texts(path, public=True).dropna(subset=[target])
-        texts, groups = reading.split_off_ids(texts)
+        texts, beside = reading.split_off(texts)
         features = texts.drop(columns=target)
         if not len(features.columns):
             raise ValueError(f"'{path}' must have another column than the target.")
@@ -92,7 +93,7 @@ class _Public:
                 f"yes and no, and holds {n_classes} different values in {len(y)} "
                 "records; for numbers give --estimator ridge."
             )
-        return cls(as_table(features, kinds, MISSING), y, kinds, MISSING, groups)
+        return cls(as_table(features, kinds, MISSING), y, kinds, MISSING, beside)
 
     def clip(self, X: Any) -> None:
         """Move numbers to the range of public ones: no fit may fail by one of them."""
@@ -149,7 +150,11 @@ def prepare(options: argparse.Namespace) -> Prepared:
         )
     classes, secret = options.estimator != "ridge", options.secret_sample
     reading = Reading(
-        options.target, options.drop, options.decimal_comma, options.person
+        options.target,
+        options.drop,
+        options.decimal_comma,
+        options.person,
+        options.weight,
     )
     reference: Any = None
     if options.schema is not None:
@@ -166,7 +171,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
         if path is None:
             return {}
-        texts, groups = reading.split_off_ids(reading.texts(path))
+        texts, own = reading.split_off(reading.texts(path))
         missing = [name for name in public.kinds if name not in texts]
         if missing:
             raise ValueError(
@@ -186,7 +191,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         elif beside and fitted:
             labels, counts = np.unique(public.y, return_counts=True)
             y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
-        return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
+        return {"X": X, "y": y, **own}
 
     sampler = SensitivitySampler(
         reference=reference,
@@ -202,8 +207,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         sensitivity=sampler,
     )
     given = {"X_reference": public.X, "y_reference": public.y}
-    if public.groups is not None:
-        given["groups_reference"] = public.groups
+    given |= {f"{name}_reference": column for name, column in public.beside.items()}
     return Prepared(
         model,
         given if beside else {},
@@ -229,6 +233,9 @@ def _pipeline_of(estimator: str, public: _Public) -> Any:
     columns = make_column_transformer((coded, words), (scaled, numbers))
     return make_pipeline(FrozenEstimator(columns.fit(public.X)), last)
 
+
+# What options of rows are not for, and those that do not go with them are.
+_ALIKE = {"person": "people of one row each", "weight": "rows that count alike"}
 
 # What each of them can be scored by.
 SCORES = {
@@ -284,6 +291,12 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar="NAME",
         help="the column that says whose a row is, where people have several: what is "
         "protected is then a person with all of their rows",
+    )
+    parser.add_argument(
+        "--weight",
+        metavar="NAME",
+        help="the column that says how much a row counts, as in a survey; none counts "
+        "as more than the largest public one",
     )
     parser.add_argument(
         "--decimal-comma",
@@ -365,7 +378,7 @@ def run(options: argparse.Namespace) -> int:
     from skparisk.report import Report
 
     check_files(options)
-    check_person(options)
+    check_columns(options)
     check_score(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
@@ -467,15 +480,16 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
             raise ValueError(f"the policy '{options.policy}' would be broken: {check}.")
 
 
-def check_person(options: argparse.Namespace) -> None:
-    """Refuse what is about single rows where people have several."""
-    names = ("schema", "secret_sample", "test")
-    given = [name for name in names if getattr(options, name) is not None]
-    if options.person is not None and given:
-        raise ValueError(
-            f"--{given[0].replace('_', '-')} must not be given with --person: it is "
-            "about people of one row each."
-        )
+def check_columns(options: argparse.Namespace) -> None:
+    """Refuse what is of single rows, or of rows that count alike, beside others."""
+    for column, what in _ALIKE.items():
+        names = ("schema", "secret_sample", "test")
+        given = [name for name in names if getattr(options, name) is not None]
+        if getattr(options, column) is not None and given:
+            raise ValueError(
+                f"--{given[0].replace('_', '-')} must not be given with --{column}: it "
+                f"is about {what}."
+            )
 
 
 def check_score(options: argparse.Namespace) -> None:

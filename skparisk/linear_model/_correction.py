@@ -158,6 +158,7 @@ class PublicStart:
         asked = usual
         part = table.numbers.pool.part(fitted.records)
         X, y = np.asarray(part.X), np.asarray(part.y)
+        _, own = usual.targets_of(y)  # weights of records
         intercept = bool(usual.fit_intercept)
         known_units = units_of(X, fit_intercept=intercept)
         if chosen:
@@ -165,16 +166,20 @@ class PublicStart:
             asked = fitted.query
         units = np.array(known_units)
         n_rows, n_features = X.shape
-        center = X.mean(axis=0) if intercept else np.zeros(n_features)
+        center = np.zeros(n_features)
+        if intercept:
+            center = np.average(X, axis=0, weights=own)
         with np.errstate(all="ignore"):
             told = Told.of(usual, fitted.left, y)
             design = (X - center) / units
-            weights = loss_weights(usual, fitted.left, design)
+            weights = loss_weights(usual, fitted.left, design, own)
         if weights is None or not np.isfinite(told.losses).all():
             return None
         if intercept:
             design = np.column_stack([design, np.ones(n_rows)])
         size = design.shape[1]
+        if own is not None:
+            design *= own[:, None]
         moved = (told.slopes[:, :, None] * design[:, None]).reshape(n_rows, -1)
         if part.sizes is not None:  # what rows of a person have in common adds up
             moved = np.add.reduceat(moved, part.first_rows, axis=0)
@@ -197,7 +202,7 @@ class PublicStart:
             products,
             weights,
             units,
-            float(np.mean(told.losses)),
+            float(np.average(told.losses, weights=own)),
             told.costs,
             kron(scores, back)[order],
             kron(_inverse(scores), _inverse(back))[:, order],
@@ -439,7 +444,9 @@ def _better(
     But the usual one, unless that is worse by more than a standard error: the more
     coefficients are shrunk, the worse they may do for other people.
     """
-    losses = Told.of(usual, fitted.left, y).losses
+    _, own = usual.targets_of(y)
+    weights: Any = 1.0 if own is None else own
+    losses = weights * Told.of(usual, fitted.left, y).losses
     best, least = fitted, losses.mean()
     for place in _PLACES:
         strength = 10**place * len(y)
@@ -449,7 +456,7 @@ def _better(
         other = cross_fitted(table, query)
         if other is None:
             continue
-        found = Told.of(usual, other.left, y).losses
+        found = weights * Told.of(usual, other.left, y).losses
         gains = losses - found
         beyond_chance = gains.mean() > gains.std(ddof=1) / math.sqrt(len(gains))
         if found.mean() < least and beyond_chance:

@@ -38,8 +38,9 @@ class CrossFitted(NamedTuple):
     def left(self) -> Floats:
         """What the fit leaves of the targets of their rows."""
         X, y = self.table.pool.take(self.records)
-        scores = linear_scores(self.query, self.numbers, X, y)
-        return targets_left(self.query, y, scores)
+        targets, _ = self.query.targets_of(y)
+        scores = linear_scores(self.query, self.numbers, X, targets)
+        return targets_left(self.query, targets, scores)
 
 
 class Told(NamedTuple):
@@ -57,10 +58,11 @@ class Told(NamedTuple):
     def of(cls, query: LinearQuery, left: Floats, y: Floats) -> Self:
         """Return what rows tell of which so much is left; by their targets as such."""
         classes = query.classes
+        y, weights = query.targets_of(y)
         if classes is None:
             residuals = left.reshape(len(left), -1)
             n_scores = residuals.shape[1]
-            squares = np.mean(np.square(residuals), axis=0)
+            squares = np.average(np.square(residuals), axis=0, weights=weights)
             scales = np.sqrt(np.where(squares > 0, squares, 1.0))
             variances = np.maximum(y.reshape(len(y), -1).var(axis=0), 2.0**-1000)
             return cls(
@@ -94,9 +96,10 @@ def cross_fitted(table: TableReference, usual: LinearQuery) -> CrossFitted | Non
         records = table._halves()[1]
     y = np.asarray(pool.y, dtype=np.float64)
     fit = PublicFit(usual, pool.like(pool.X, y), table.n_records)
+    targets, _ = usual.targets_of(y)
     mixed = np.random.default_rng(len(records)).permutation(records)
     if usual.classes is not None:  # all of them in each fit
-        mixed = mixed[np.argsort(y[pool.first_rows][mixed], kind="stable")]
+        mixed = mixed[np.argsort(targets[pool.first_rows][mixed], kind="stable")]
     folds = [mixed[fold::_N_FOLDS] for fold in range(min(_N_FOLDS, len(records)))]
     others = [fit.answer(np.setdiff1d(records, held)) for held in folds]
     numbers = fit.answer(records)
@@ -106,18 +109,18 @@ def cross_fitted(table: TableReference, usual: LinearQuery) -> CrossFitted | Non
     for held, other in zip(folds, others, strict=True):
         if other is None:
             return None
-        theirs, ours = (
-            linear_scores(usual, each, *fit.pool.take(held))
-            for each in (other, numbers)
-        )
+        X, own = fit.pool.take(held)[0], targets[pool.rows(held)]
+        theirs, ours = (linear_scores(usual, each, X, own) for each in (other, numbers))
         moved = np.zeros((len(y), theirs.shape[1])) if moved is None else moved
         moved[pool.rows(held)] = theirs - ours
     assert moved is not None
-    left = targets_left(usual, y, moved)
+    left = usual.beside_weights(targets_left(usual, targets, moved), y)
     return CrossFitted(usual, table._cross_fitted(left), numbers, records)
 
 
-def loss_weights(query: LinearQuery, left: Floats, design: Floats) -> Floats | None:
+def loss_weights(
+    query: LinearQuery, left: Floats, design: Floats, weights: Floats | None
+) -> Floats | None:
     """Return second derivatives of the mean loss; None if they overflow.
 
     In coefficients of columns that are centered, and then of the intercept, of one
@@ -126,7 +129,9 @@ def loss_weights(query: LinearQuery, left: Floats, design: Floats) -> Floats | N
     alike.
     """
     n_rows, size = len(design), design.shape[1] + query.fit_intercept
-    each = prediction_weights(design, size, fit_intercept=query.fit_intercept)
+    each = prediction_weights(
+        design, size, fit_intercept=query.fit_intercept, weights=weights
+    )
     classes = query.classes
     if each is None or classes is None:
         return None if each is None else kron(np.eye(left.size // n_rows), each)
@@ -134,6 +139,8 @@ def loss_weights(query: LinearQuery, left: Floats, design: Floats) -> Floats | N
         design = np.column_stack([design, np.ones(n_rows)])
     p = _probabilities(left)[:, 1:]
     curvatures = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None])
+    if weights is not None:
+        curvatures *= weights[:, None, None]
     moved = np.einsum("nab,ni,nj->aibj", curvatures, design, design, optimize=True)
     sizes = np.trace(curvatures, axis1=1, axis2=2)
     telling = sizes.sum() ** 2 / max(np.square(sizes).sum(), 2.0**-1000)

@@ -16,6 +16,7 @@ from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import (
     Groups,
+    RowWeights,
     SensitivitySource,
     read_as_public,
     reference_table,
@@ -54,9 +55,11 @@ class PrivateLinearClassifier(
         y: Any,
         *,
         groups: Any = None,
+        sample_weight: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
         groups_reference: Any = None,
+        sample_weight_reference: Any = None,
     ) -> Self:
         """Fit, and release coefficients and intercepts with noise.
 
@@ -75,6 +78,9 @@ class PrivateLinearClassifier(
             Whose each private and each public row is, if people have several:
             :ref:`private-fit`.
 
+        sample_weight, sample_weight_reference : array-like, default=None
+            How much each private and each public row counts: :ref:`private-fit`.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -84,6 +90,8 @@ class PrivateLinearClassifier(
         table = reference_table(
             X_reference, y_reference, groups_reference, any_table=True
         )
+        rows = RowWeights(sample_weight, sample_weight_reference)
+        table = rows.of_public(source, table)
         people = Groups(groups)
         people.check(source, table)
         private = read_as_public(source, table, X, y, classifies=True)
@@ -96,8 +104,10 @@ class PrivateLinearClassifier(
         if table is not None:
             table = labels.encode_reference(table, y_reference).numbers
         labels.encode_sampler(source)
-        features, targets = people.of_private(features, targets)
+        own = rows.of_private(features)
+        features, targets, own = people.of_private(features, targets, own)
         data = self._recognize(source, X, features, targets, table, people)
+        query, data = data.weighted(query, source, own)
         labels = labels.of_reference(data.reference_is_private)
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)

@@ -314,13 +314,12 @@ class PenaltyChooser:
         if isinstance(table, TableReference) and table.sampling == "leave-out":
             most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
             if self._classes is not None and pool.y is not None:
-                firsts = pool.y[pool.first_rows]
+                firsts = self._query.targets_of(pool.y)[0][pool.first_rows]
                 rarest = np.unique(firsts, return_counts=True)[1].min()
                 most = max(most, _ROWS_PER_CLASS * pool.n_records // int(rarest))
             self._drawn_from = table.numbers._part(most)
         self._folds = [
-            _Fold(pool, train, test, self._classes is None)
-            for train, test in self._splits(pool)
+            _Fold(pool, train, test, self._query) for train, test in self._splits(pool)
         ]
         self._standard: Floats | None = None
 
@@ -329,7 +328,7 @@ class PenaltyChooser:
         assert pool.y is not None
         order = self._rng.permutation(pool.n_records)
         if self._classes is not None:
-            firsts = pool.y[pool.first_rows]
+            firsts = self._query.targets_of(pool.y)[0][pool.first_rows]
             order = order[np.argsort(firsts[order], kind="stable")]
         fold = np.arange(len(order)) % _FOLDS
         splits = []
@@ -432,24 +431,32 @@ class PenaltyChooser:
 class _Fold:
     """Public records that are fitted, and others that are scored."""
 
-    def __init__(self, pool: RecordPool, train: Any, test: Any, regress: bool) -> None:
+    def __init__(
+        self, pool: RecordPool, train: Any, test: Any, query: LinearQuery
+    ) -> None:
         part = pool.part(train)
         self.X, self.y, self.n_records = part.X, part.y, part.n_records
-        self._X, self._y = pool.take(test)
-        assert pool.y is not None
-        if regress:
-            self._spread = np.maximum(np.var(pool.y, axis=0).ravel(), 2.0**-1000)
+        self._X, y = pool.take(test)
+        self._y, self._own = query.targets_of(
+            y
+        )  # targets, and weights if there are any
+        if query.classes is None:
+            targets, _ = query.targets_of(pool.y)
+            self._spread = np.maximum(np.var(targets, axis=0).ravel(), 2.0**-1000)
             self._weights: Floats | None = None
             self._spectrum: Any = None
 
     def solve(self, query: RidgeQuery, units: Floats) -> Floats:
         """Return coefficients and intercepts of a ridge, for one after another."""
         if self._spectrum is None:
-            X, y = self.X / units, np.reshape(np.asarray(self.y), (len(self.X), -1))
-            means = np.zeros(X.shape[1]), np.zeros(y.shape[1])
+            y, own = query.targets_of(self.y)
+            X, y = self.X / units, np.reshape(np.asarray(y), (len(self.X), -1))
+            means = [np.zeros(each.shape[1]) for each in (X, y)]
             if query.fit_intercept:
-                means = X.mean(axis=0), y.mean(axis=0)
+                means = [np.average(each, axis=0, weights=own) for each in (X, y)]
             X, y = X - means[0], y - means[1]
+            if own is not None:
+                X, y = (each * np.sqrt(own)[:, None] for each in (X, y))
             sizes, axes = np.linalg.eigh(X.T @ X)
             self._spectrum = sizes.clip(min=0), axes, axes.T @ (X.T @ y), means
         sizes, axes, moments, (center, level) = self._spectrum
@@ -482,19 +489,23 @@ class _Fold:
             losses = np.logaddexp(0, np.where(own, -scores, scores))[:, 0]
         else:
             losses = logsumexp(scores, axis=1) - np.sum(scores * own, axis=1)
-        return 1 - float(np.median(losses.mean(axis=1)))
+        means = np.average(losses, axis=1, weights=self._own)
+        return 1 - float(np.median(means))
 
     def _r2(self, answer: Floats, covariance: Floats) -> float:
         """Without draws: the noise adds its variance at each record to the error."""
         if self._weights is None:
             # What an output adds to each prediction, in deviations of its target.
             shares = self._linear(np.eye(len(answer)), len(self._spread))
-            shares = (shares / np.sqrt(self._spread)[:, None]).reshape(len(answer), -1)
+            shares = shares / np.sqrt(self._spread)[:, None]
+            if self._own is not None:
+                shares = shares * np.sqrt(self._own / self._own.mean())
+            shares = shares.reshape(len(answer), -1)
             self._weights = shares @ shares.T / shares.shape[1]
         predicted = self._linear(answer[None], len(self._spread))[0]
         targets = np.reshape(np.asarray(self._y), (len(self._X), -1)).T
         errors = np.square(targets - predicted)
-        error = np.mean(errors.mean(axis=1) / self._spread)
+        error = np.mean(np.average(errors, axis=1, weights=self._own) / self._spread)
         return float(1 - error - np.vdot(self._weights, covariance))
 
     def _linear(self, answers: Floats, n_problems: int) -> Floats:

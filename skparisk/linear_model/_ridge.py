@@ -18,6 +18,7 @@ from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import (
     Groups,
+    RowWeights,
     SensitivitySource,
     read_as_public,
     reference_table,
@@ -261,9 +262,11 @@ class PrivateRidge(
         y: Any,
         *,
         groups: Any = None,
+        sample_weight: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
         groups_reference: Any = None,
+        sample_weight_reference: Any = None,
     ) -> Self:
         """Fit, and release coefficients and intercept with noise.
 
@@ -282,6 +285,9 @@ class PrivateRidge(
             Whose each private and each public row is, if people have several:
             :ref:`private-fit`.
 
+        sample_weight, sample_weight_reference : array-like, default=None
+            How much each private and each public row counts: :ref:`private-fit`.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -299,9 +305,16 @@ class PrivateRidge(
             "groups": groups,
             "groups_reference": groups_reference,
         }
+        rows = RowWeights(sample_weight, sample_weight_reference)
         if solver == "moments":
+            if sample_weight is not None:
+                raise ValueError(
+                    "sample_weight must be None with solver='moments', whose sums are "
+                    "of rows that count alike."
+                )
             return self._fit_moments(source, X, y, given)
         table = reference_table(X_reference, y_reference, groups_reference)
+        table = rows.of_public(source, table)
         people = Groups(groups)
         people.check(source, table)
         self._check_combine(source, table)
@@ -329,8 +342,10 @@ class PrivateRidge(
             if np.ndim(query.alpha) == 0 and problem.moments_are_better:
                 return self._fit_moments(source, X, y, given)
         shape = targets.shape[1:]
-        features, targets = people.of_private(features, targets)
+        own = rows.of_private(features)
+        features, targets, own = people.of_private(features, targets, own)
         data = self._recognize(source, X, features, targets, table, people)
+        query, data = data.weighted(query, source, own)
         alone = asked.usual(query)
         start = self._find_start(source, query, alone, data)
         query, self.penalty_choice_ = asked.settle(query, source, data, start)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from skparisk.core.pairs import LargestMove
 from skparisk.core.release import without_values
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._sample_weights import SampleWeights, split_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
@@ -119,6 +120,8 @@ class Query:
     is_mean = False
     is_correction = False
     is_repeatable = False
+    # Of records whose targets have weights beside them.
+    sample_weights: SampleWeights | None = None
     # What errors advise, of an output that few people move.
     if_bare = (
         "leave it out, or ask for a number that many people have a part in, such as "
@@ -245,6 +248,10 @@ class Query:
         They are then drawn and answered a few at a time.
         """
         return type(self).on_pool is Query.on_pool
+
+    def targets_of(self, y: Any) -> tuple[Any, Floats | None]:
+        """Return targets, and weights of mean 1 if there are any."""
+        return split_weights(self.sample_weights, y)
 
     def check_has_targets(self, pool: RecordPool) -> None:
         """Raise ValueError if it needs targets, and a pool has none."""

@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced
 from skparisk.core.sealed import Records, copy_records
 from skparisk.queries._base import Differences, Floats, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, missing_class
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._state import Numbers, Unpadded, find_numbers, read
 from skparisk.queries._sums import counts_pay
 from skparisk.reference._base import RecordPool
@@ -163,6 +167,9 @@ class EstimatorQuery(LearnedQuery):
     public_steps : object, default=None
         Names of all steps that were fitted on public records.
 
+    sample_weights : SampleWeights, default=None
+        Of records whose targets have weights beside them.
+
     Examples
     --------
     >>> import numpy as np
@@ -186,12 +193,13 @@ class EstimatorQuery(LearnedQuery):
     ranges: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     front: Any = None
     public_steps: Any = None
+    sample_weights: SampleWeights | None = None
 
     is_plain = True  # also where the front is applied to a whole pool
 
     @property
     def needs_y(self) -> bool:
-        return takes_targets(self.estimator)
+        return self.sample_weights is not None or takes_targets(self.estimator)
 
     @property
     def is_matched(self) -> bool:
@@ -203,12 +211,13 @@ class EstimatorQuery(LearnedQuery):
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
+        y, weights = self.targets_of(y)
         if self.classes is not None:
             codes = label_codes(y, self.classes)
             if len(np.unique(codes)) < len(self.classes):
                 return np.zeros(self.n_outputs)
             y = np.asarray(self.labels)[codes]
-        numbers: Numbers = self.read(X, y)
+        numbers: Numbers = self.read(X, y, weights)
         for name, shape in self.shapes.items():
             if numbers[name].shape != shape:
                 raise ValueError(
@@ -220,13 +229,14 @@ class EstimatorQuery(LearnedQuery):
             numbers = self.align(numbers, self.anchor)
         return np.concatenate([numbers[name].ravel() for name in self.shapes])
 
-    def read(self, X: Any, y: Any) -> dict[str, Floats]:
+    def read(self, X: Any, y: Any, weights: Floats | None = None) -> dict[str, Floats]:
         """Return what a fresh fit learns, with labels as the estimator has them."""
         fitted = clone(self.estimator)
+        own = {} if weights is None else {weight_parameter(fitted): weights}
+        targets = (y,) if takes_targets(self.estimator) else ()
         # That a database is hard to fit would be a release of its own.
         with np.errstate(all="ignore"), silenced():
-            fitted = fitted.fit(X, y) if self.needs_y else fitted.fit(X)
-            return self.reader(fitted)
+            return self.reader(fitted.fit(X, *targets, **own))
 
     def prepared(self, X: Any) -> Any:
         """Return records as the last step is given them."""
@@ -280,7 +290,7 @@ class EstimatorQuery(LearnedQuery):
 
     def sampled(self, X: Any, y: Any) -> Floats:
         if self.classes is not None:
-            codes = label_codes(y, self.classes)
+            codes = label_codes(self.targets_of(y)[0], self.classes)
             counts = np.bincount(codes, minlength=len(self.classes))
             if why := missing_class(counts, self.classes, len(codes)):
                 raise ValueError(why)
@@ -291,7 +301,8 @@ class EstimatorQuery(LearnedQuery):
         reader = self.reader
         asked = self.estimator if self.asked is None else self.asked
         what = [type(asked), plain_params(asked)]
-        return [*what, type(reader), vars(reader), self.classes]
+        weights = self.sample_weights
+        return [*what, type(reader), vars(reader), self.classes, weights]
 
     def __str__(self) -> str:
         last = dict.fromkeys(name.rpartition(".")[2] for name in self.shapes)
@@ -340,6 +351,25 @@ def takes_targets(estimator: Any) -> bool:
     tags = get_tags(estimator)
     supervised = tags.estimator_type in ("regressor", "classifier")
     return supervised or bool(tags.target_tags.required)
+
+
+def weight_parameter(estimator: Any) -> str:
+    """Return by what name an estimator takes weights: its last step, in a Pipeline.
+
+    Raises
+    ------
+    IncompatibleError
+        If it takes none.
+    """
+    last, steps = estimator, []
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        steps.append(f"{name}__")
+    if not has_fit_parameter(last, "sample_weight"):
+        raise IncompatibleError(
+            f"sample_weight must be None, as {type(last).__name__} takes none in fit."
+        )
+    return "".join([*steps, "sample_weight"])
 
 
 def _as_numbers(fitted: Any, name: str) -> Floats:

@@ -11,9 +11,11 @@ from skparisk.core.pairs import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
 from skparisk.queries._labels import split_offsets
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain, Interval
 from skparisk.reference._parted import Parted
+from skparisk.reference._records import beside
 
 
 class LinearQuery(Query):
@@ -28,6 +30,12 @@ class LinearQuery(Query):
     is_repeatable = True
     needs_y = True
     _penalty_name = "C"
+
+    def beside_weights(self, targets: Any, y: Any) -> Any:
+        """Return other targets with the weights of `y`, if there are any."""
+        if self.sample_weights is None:
+            return targets
+        return beside(targets, np.asarray(y)[:, -1])
 
     @property
     def penalty(self) -> Any:
@@ -68,6 +76,11 @@ class MappedQuery(LinearQuery):
     def fit_intercept(self) -> bool:  # type: ignore[override]
         """Whether the model has intercepts."""
         return self.query.fit_intercept
+
+    @property
+    def sample_weights(self) -> SampleWeights | None:  # type: ignore[override]
+        """What is known of weights of records, if these have any."""
+        return self.query.sample_weights
 
     @property
     def is_smooth(self) -> bool:
@@ -216,8 +229,9 @@ class CorrectionQuery(MappedQuery):
 
     def mapped(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return what the public fit leaves of targets."""
-        scores = linear_scores(self.query, np.array(self.start), X, y)
-        return X, targets_left(self.query, y, scores)
+        targets, _ = self.targets_of(y)
+        scores = linear_scores(self.query, np.array(self.start), X, targets)
+        return X, self.beside_weights(targets_left(self.query, targets, scores), y)
 
     def __str__(self) -> str:
         return f"{self.query} of residuals under a public fit"
@@ -298,7 +312,11 @@ def centers_of(records: Floats) -> tuple[float, ...]:
 
 
 def prediction_weights(
-    X: Floats, n_outputs: int, *, fit_intercept: bool
+    X: Floats,
+    n_outputs: int,
+    *,
+    fit_intercept: bool,
+    weights: Floats | None = None,
 ) -> Floats | None:
     """Return the mean square, over records X, of what an error does to predictions.
 
@@ -306,11 +324,14 @@ def prediction_weights(
     prediction after the other, and then intercepts. Deviations of features from their
     means are shrunk by Ledoit and Wolf's rule, in their own units: a direction in which
     so few records do not differ is one in which others may. None if squares overflow.
+    With `weights` of mean 1 it is a weighted mean.
     """
     n_features = X.shape[1]
     with np.errstate(all="ignore"):
-        means = X.mean(axis=0)
+        means = np.average(X, axis=0, weights=weights)
         deviations = X - means
+        if weights is not None:
+            deviations *= np.sqrt(weights)[:, None]
         spreads = np.sqrt(np.einsum("ij,ij->j", deviations, deviations) / len(X))
         deviations *= 1 / np.where(spreads > 0, spreads, 1.0)
         features = spreads[:, None] * shrunk_moments(deviations) * spreads

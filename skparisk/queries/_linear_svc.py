@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from skparisk.core.release import silenced
 from skparisk.core.weights import RowSums, symmetric
 from skparisk.queries._base import Floats
 from skparisk.queries._labels import check_classes
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._weighted import Answers, WeightedQuery
 
 LOSSES = ("hinge", "squared_hinge")
@@ -78,6 +79,8 @@ class LinearSVCQuery(WeightedQuery):
     loss: str = "squared_hinge"
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
+    # Of records whose labels have weights beside them.
+    sample_weights: SampleWeights | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", check_classes(self.classes))

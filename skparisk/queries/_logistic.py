@@ -16,6 +16,7 @@ from skparisk.queries._bounds import longest_row, solved_logistic_bound
 from skparisk.queries._labels import check_classes, label_codes, split_offsets
 from skparisk.queries._linear import centers_of
 from skparisk.queries._newton import LogLoss, Minimum
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._weighted import Answers, WeightedQuery
 from skparisk.reference._domain import Domain
 
@@ -76,6 +77,8 @@ class LogisticRegressionQuery(WeightedQuery):
     # public records, and their fit. Only rounding depends on it.
     center: tuple[float, ...] | None = field(default=None, compare=False, repr=False)
     start: tuple[float, ...] | None = field(default=None, compare=False, repr=False)
+    # Of records whose labels have weights beside them.
+    sample_weights: SampleWeights | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", check_classes(self.classes))
@@ -89,17 +92,19 @@ class LogisticRegressionQuery(WeightedQuery):
         """Whether there are intercepts: nothing else holds these back."""
         return self.fit_intercept
 
-    def _labels_of(self, y: Any) -> tuple[NDArray[np.intp], Floats | None]:
-        labels, offsets = split_offsets(y, self.classes)
+    def _labels_of(self, targets: Any) -> tuple[NDArray[np.intp], Floats | None]:
+        labels, offsets = split_offsets(targets, self.classes)
         return label_codes(labels, self.classes), offsets
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
-        codes, offsets = self._labels_of(y)
+        targets, own = self.targets_of(y)
+        codes, offsets = self._labels_of(targets)
         if len(np.unique(codes)) < len(self.classes):
             return self
         X = np.asarray(X, dtype=np.float64)
         placed = replace(self, center=centers_of(X))
         weights = np.full((1, len(X)), n_records / len(X))
+        weights = weights if own is None else weights * own
         loss, units = placed.loss(X, codes, offsets)
         start = loss.minimize(weights).theta / units
         return replace(placed, start=tuple(np.nan_to_num(start).ravel().tolist()))
@@ -157,6 +162,8 @@ class LogisticRegressionQuery(WeightedQuery):
     ) -> LargestMove | None:
         box = domain.box
         if self.fit_intercept or box is None or not longest_row(box):
+            return None
+        if self.sample_weights is not None:
             return None
         bound = solved_logistic_bound(
             self.C,

@@ -15,6 +15,7 @@ from skparisk.core.weights import symmetric
 from skparisk.queries._base import Floats
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
 from skparisk.queries._linear import LinearQuery, centers_of
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._sums import SumQuery
 from skparisk.reference._domain import Domain
 
@@ -56,6 +57,8 @@ class RidgeQuery(LinearQuery, SumQuery):
     # cancel: medians of public records. Only rounding depends on it.
     center: tuple[float, ...] | None = field(default=None, compare=False, repr=False)
     n_targets: int = field(default=1, compare=False, repr=False)
+    # Of records whose targets have weights beside them.
+    sample_weights: SampleWeights | None = field(default=None, repr=False)
 
     classes = None
     is_smooth = True
@@ -73,27 +76,34 @@ class RidgeQuery(LinearQuery, SumQuery):
         object.__setattr__(self, "alpha", penalties if several else penalties[0])
 
     def shaped(self, X: Any, y: Any) -> Self:
-        self.check_targets(y)
-        return replace(self, n_targets=int(np.size(y) // len(y)))
+        targets, _ = self.targets_of(y)
+        self.check_targets(targets)
+        return replace(self, n_targets=int(np.size(targets) // len(y)))
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
         if not self.fit_intercept:
             return self
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        targets = np.asarray(self.targets_of(y)[0], dtype=np.float64).reshape(
+            len(y), -1
+        )
         return replace(self, center=centers_of(np.column_stack([X, targets])))
 
     def forget_place(self) -> None:
         object.__setattr__(self, "center", None)
 
     def rows(self, X: Any, y: Any) -> Floats:
-        """Return the features, targets and, with an intercept, a one of each record."""
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        """Return the features, targets and, with an intercept, a one of each record.
+
+        By the root of its weight, if it has one: products are then weighted.
+        """
+        targets, weights = self.targets_of(y)
+        targets = np.asarray(targets, dtype=np.float64).reshape(len(y), -1)
         rows = np.concatenate([np.asarray(X, dtype=np.float64), targets], axis=1)
-        if not self.fit_intercept:
-            return rows
-        if self.center is not None:
-            rows -= self.center
-        return np.column_stack([rows, np.ones(len(rows))])
+        if self.fit_intercept:
+            if self.center is not None:
+                rows -= self.center
+            rows = np.column_stack([rows, np.ones(len(rows))])
+        return rows if weights is None else rows * np.sqrt(weights)[:, None]
 
     def finish(self, sums: Floats) -> Floats:
         """Return coefficients and intercepts, which follow from sums of products."""
@@ -126,6 +136,7 @@ class RidgeQuery(LinearQuery, SumQuery):
             self.fit_intercept
             or box is None
             or targets is None
+            or self.sample_weights is not None
             or not np.all(self.alpha)
         ):
             return None

@@ -51,9 +51,9 @@ class WeightedQuery(LinearQuery):
         """
         return False
 
-    def _labels_of(self, y: Any) -> tuple[NDArray[np.intp], Floats | None]:
+    def _labels_of(self, targets: Any) -> tuple[NDArray[np.intp], Floats | None]:
         """Return the class of each record by number; and scores beforehand, if any."""
-        return label_codes(y, self.classes), None
+        return label_codes(targets, self.classes), None
 
     def answering(
         self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
@@ -69,11 +69,13 @@ class WeightedQuery(LinearQuery):
         raise NotImplementedError
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        X, (codes, offsets) = np.asarray(X, dtype=np.float64), self._labels_of(y)
+        targets, weights = self.targets_of(y)
+        X, (codes, offsets) = np.asarray(X, dtype=np.float64), self._labels_of(targets)
         if self._needs_all_classes and len(np.unique(codes)) < len(self.classes):
             return np.zeros(self.n_problems * (X.shape[1] + self.fit_intercept))
         answers = self.answering(X, codes, offsets)
-        return answers(np.ones((1, len(X))), None)[0][0]
+        own = np.ones(len(X)) if weights is None else weights
+        return answers(own[None], None)[0][0]
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)
@@ -159,7 +161,8 @@ class _Rows:
     """Rows of a pool, and answers on sampled databases of these."""
 
     def __init__(self, query: WeightedQuery, pool: RecordPool) -> None:
-        codes, offsets = query._labels_of(pool.y)
+        targets, self._weights = query.targets_of(pool.y)
+        codes, offsets = query._labels_of(targets)
         self._classes, self._sizes = query.classes, pool.sizes
         self._answers = query.answering(np.asarray(pool.X, np.float64), codes, offsets)
         self._of_class = 1.0 * (codes[:, None] == np.arange(len(query.classes)))
@@ -175,15 +178,19 @@ class _Rows:
                 np.repeat(each, self._sizes, axis=1) for each in (weights, others)
             )
         whole, r = self._have_all(weights), len(others) // len(weights)
-        found, near = self._answers(_some(weights, whole), None)
+        found, near = self._answers(self._weighed(_some(weights, whole)), None)
         also = np.repeat(whole, r) & self._have_all(others)
         # Each neighbor begins where its database ended.
         places = np.repeat(np.cumsum(whole) - 1, r)[also]
         near = near if r == 1 and also.all() else near.take(places)
-        moved, _ = self._answers(_some(others, also), near)
+        moved, _ = self._answers(self._weighed(_some(others, also)), near)
         if self.failure is None and not np.isfinite(moved).all():
             self.failure = _NOT_CONVERGED
         return _at(whole, found), _at(also, moved)
+
+    def _weighed(self, counts: Floats) -> Floats:
+        """Return weights of rows that are there so often."""
+        return counts if self._weights is None else counts * self._weights
 
     def _have_all(self, weights: Floats) -> NDArray[np.bool_]:
         """Tell which databases have records of all classes."""

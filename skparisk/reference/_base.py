@@ -44,11 +44,15 @@ class RecordPool:
     ends : ndarray of shape (n_records,), default=None
         Where the rows of each record end, if that is a person: these follow each other.
         None: each row is a record.
+
+    weights : ndarray of shape (n_rows,), default=None
+        How much rows count, where that is known and not yet among the targets.
     """
 
     X: Records
     y: NDArray[Any] | None = None
     ends: NDArray[np.intp] | None = None
+    weights: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         for name in ("X", "y"):
@@ -58,7 +62,7 @@ class RecordPool:
                 object.__setattr__(self, name, view)
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return type(self), (self.X, self.y, self.ends)
+        return type(self), (self.X, self.y, self.ends, self.weights)
 
     @cached_property
     def n_records(self) -> int:
@@ -85,13 +89,14 @@ class RecordPool:
 
     def like(self, X: Records, y: NDArray[Any] | None) -> RecordPool:
         """Return what became of its rows, of the same records."""
-        return RecordPool(X, y, self.ends)
+        return RecordPool(X, y, self.ends, self.weights)
 
     def part(self, records: Any) -> RecordPool:
         """Return a pool of some of the records."""
         sizes = self.sizes
         ends = None if sizes is None else sizes[records].cumsum()
-        return RecordPool(*self.take(records), ends)
+        weights = take_rows(self.weights, self.rows(records))
+        return RecordPool(*self.take(records), ends, weights)
 
     @property
     def numbers(self) -> RecordPool:

@@ -158,6 +158,11 @@ def n_rows(records: Records) -> int:
     return int(records.shape[0])
 
 
+def beside(targets: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return targets, if there are any, with weights of rows in a last column."""
+    return np.column_stack([weights] if targets is None else [targets, weights])
+
+
 def concatenate(parts: Sequence[Records]) -> Records:
     """Return the records of some tables of one container, one after the other."""
     if is_frame(parts[0]):

@@ -38,6 +38,7 @@ from skparisk.reference._records import (
     Schema,
     as_records,
     as_targets,
+    beside,
     concatenate,
     n_rows,
 )
@@ -175,6 +176,7 @@ def _columns(X: Records) -> list[Any] | int:
 
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
+_WEIGHTED = "; no weight counts as more than the largest one of the table"
 _CROSS_FITTED = (
     "; what is released corrects a fit to public records, and residuals of the table "
     "are under fits to its other rows"
@@ -276,7 +278,7 @@ class TableReference(Held, Reference):
         self._schema = Schema.of(records)
         self._form = PublicForm.of(records, y)
         self._sketch: RecordSketch | None = None
-        self.is_cross_fitted = False
+        self.is_cross_fitted = self.is_weighted = False
 
     @classmethod
     def of_blocks(
@@ -431,6 +433,23 @@ class TableReference(Held, Reference):
         vars(other).update(changed, pool=pool)
         return other
 
+    def _weighted(self, weights: NDArray[np.float64]) -> Self:
+        """Return the same records with how much each row counts, as it was given."""
+        in_order = take_rows(weights, self._order)
+        return self._with(replace(self.pool, weights=in_order))
+
+    def _with_weights(self) -> Self:
+        """Return the same records with weights in the last column of their targets."""
+        pool = self.pool
+        assert pool.weights is not None
+        other = self._with(
+            replace(pool, y=beside(pool.y, pool.weights), weights=None),
+            _sketch=self.sketch,  # by which they are known again, without weights
+            is_weighted=True,
+        )
+        vars(other).pop("domain", None)
+        return other
+
     def _in_form(self, form: PublicForm | None) -> Self:
         """Return the same table, if it was given in another form than it is in."""
         return self._with(self.pool, _form=form or self._form)
@@ -457,7 +476,7 @@ class TableReference(Held, Reference):
         other = self._with(pool, _sketch=self.sketch, is_cross_fitted=True)
         vars(other).pop("domain", None)
         assert self.pool.y is not None
-        if domain is not None and y.ndim > self.pool.y.ndim:
+        if domain is not None and y.size > self.pool.y.size:
             # Labels, which are of the known classes, with scores beside them.
             other.domain = Domain(domain.columns)
         return other
@@ -495,6 +514,8 @@ class TableReference(Held, Reference):
     @property
     def description(self) -> str:
         words = _DESCRIPTIONS[self.sampling].format(self._size)
+        if self.is_weighted:
+            words += _WEIGHTED
         if self.is_cross_fitted:
             words += _CROSS_FITTED
         if self.domain is not None:

@@ -32,6 +32,7 @@ from skparisk._simulated import is_simulated
 from skparisk._threads import one_thread
 from skparisk._training_data import (
     Groups,
+    RowWeights,
     SensitivitySource,
     TrainingData,
     public_table,
@@ -54,7 +55,13 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._base import Floats
-from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
+from skparisk.queries._estimator import (
+    Align,
+    has_parts,
+    repeatable,
+    takes_targets,
+    weight_parameter,
+)
 from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.queries._state import Numbers, Unpadded, blank_padding
 from skparisk.reference import LearnedReference, TableReference, as_reference
@@ -559,9 +566,11 @@ class PrivateEstimator(
         y: Any = None,
         *,
         groups: Any = None,
+        sample_weight: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
         groups_reference: Any = None,
+        sample_weight_reference: Any = None,
     ) -> Self:
         """Fit, and release what was learned with noise.
 
@@ -582,6 +591,9 @@ class PrivateEstimator(
         groups, groups_reference : array-like, default=None
             Whose each private and each public row is, if people have several:
             :ref:`private-fit`.
+
+        sample_weight, sample_weight_reference : array-like, default=None
+            How much each private and each public row counts: :ref:`private-fit`.
 
         Raises
         ------
@@ -607,6 +619,15 @@ class PrivateEstimator(
             needs_y=supervised,
             any_table=True,
         )
+        rows = RowWeights(sample_weight, sample_weight_reference)
+        table = rows.of_public(source, table)
+        if sample_weight is not None:
+            if self._sums_leaves or self._sums_bounded:
+                raise IncompatibleError(
+                    "sample_weight must be None for what is released as sums, of rows "
+                    "that count alike: name what is to be released instead."
+                )
+            weight_parameter(estimator)
         people = Groups(groups)
         if source == "bound":
             most = check_max_rows(self.max_rows, groups)
@@ -631,7 +652,8 @@ class PrivateEstimator(
             if table is not None:
                 table = labels.encode_reference(table, y_reference)
             labels.encode_sampler(source)
-        features, targets = people.of_private(features, targets)
+        own = rows.of_private(features)
+        features, targets, own = people.of_private(features, targets, own)
         data = self._recognize(source, X, features, targets, table, people)
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
@@ -642,6 +664,7 @@ class PrivateEstimator(
             source, estimator, data, labels
         )
         data = data.of_rows(apart, source)
+        query, data = data.weighted(query, source, own)
         start, query, alone = self._find_correction(source, query, data)
         public = None
         if not isinstance(alone, LeafQuery):
@@ -670,8 +693,14 @@ class PrivateEstimator(
             fresh = clone(query.estimator)  # type: ignore[union-attr]
 
             def score_fit(X: Any, y: Any, X_held: Any, y_held: Any) -> float:
-                fitted = clone(fresh).fit(X, decode(y))
-                return float(fitted.score(X_held, decode(y_held)))
+                (y, own), (y_held, theirs) = (
+                    query.targets_of(y),
+                    query.targets_of(y_held),
+                )
+                weighted = {} if own is None else {weight_parameter(fresh): own}
+                fitted = clone(fresh).fit(X, decode(y), **weighted)
+                weighted = {} if theirs is None else {"sample_weight": theirs}
+                return float(fitted.score(X_held, decode(y_held), **weighted))
 
             public = replace(public, score_fit=score_fit)
 
@@ -680,7 +709,8 @@ class PrivateEstimator(
             if public is None or not hasattr(self, "score") or is_simulated():
                 return
             with one_thread():
-                cost = public.cost_of(self._scorer(unpack, decode), sampler)
+                score = self._scorer(unpack, decode, public.query)
+                cost = public.cost_of(score, sampler)
             if cost is not None:
                 kind = type(self.estimator).__name__
                 cost.refuse(kind, float(self.epsilon), data.n_records)

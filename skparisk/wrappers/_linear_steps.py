@@ -26,6 +26,7 @@ from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._base import Differences, Floats
 from skparisk.queries._estimator import EstimatorQuery, resize_penalties
 from skparisk.queries._linear import CorrectionQuery, LinearQuery
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 
@@ -39,6 +40,7 @@ class RegressorQuery(LinearQuery):
 
     estimator: Any
     fit_intercept: bool
+    sample_weights: SampleWeights | None = None
 
     classes = None
     is_repeatable = False
@@ -46,8 +48,9 @@ class RegressorQuery(LinearQuery):
     penalty = 0.0  # of what is weighed: not known
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
+        y, weights = self.targets_of(y)
         with np.errstate(all="ignore"), silenced():
-            fitted = clone(self.estimator).fit(X, y)
+            fitted = clone(self.estimator).fit(X, y, sample_weight=weights)
         parts = [fitted.coef_, fitted.intercept_][: 1 + self.fit_intercept]
         return np.concatenate([np.ravel(part) for part in parts])
 
@@ -141,11 +144,12 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
         return None
     if query.shapes[min(query.shapes)][-1] > _MOST_COLUMNS:
         return None
+    own = query.sample_weights
     if type(last) in (LinearRegression, Ridge) and not last.positive:
         alpha = getattr(last, "alpha", 0.0)
-        return RidgeQuery(alpha, fit_intercept=last.fit_intercept)
+        return RidgeQuery(alpha, last.fit_intercept, sample_weights=own)
     if type(last) is HuberRegressor:
-        return RegressorQuery(last, last.fit_intercept)
+        return RegressorQuery(last, last.fit_intercept, own)
     if type(last) is not LogisticRegression or query.classes is None:
         return None
     plain = (
@@ -158,7 +162,9 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     )
     if not plain:
         return None
-    return LogisticRegressionQuery(query.classes, last.C, last.fit_intercept)
+    return LogisticRegressionQuery(
+        query.classes, last.C, last.fit_intercept, sample_weights=own
+    )
 
 
 def _fields_of(query: EstimatorQuery) -> dict[str, Any]:

@@ -1,0 +1,375 @@
+"""Weights of a survey: part of a record, and never above the largest public one."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_lines import refused
+from scipy.stats import binomtest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    HuberRegressor,
+    Lars,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    SGDRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skparisk import (
+    IncompatibleError,
+    PrivateEstimator,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.__main__ import main
+from skparisk.exceptions import ReferenceWarning, UtilityWarning
+from skparisk.reference import TableReference
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
+    for kind in (ReferenceWarning, UtilityWarning)
+]
+GAMMA, N_PUBLIC, N = 0.1, 400, 1500
+
+
+def population(n, seed):
+    """Return rows, targets that depend on weights, and weights that vary much."""
+    rng = np.random.default_rng(seed)
+    X, weights = rng.normal(size=(n, 3)), rng.gamma(0.3, 900.0, size=n)
+    y = X @ [1.0, 2.0, -1.0] + (weights > 500) + rng.normal(size=n)
+    return X, y, weights
+
+
+X_PUBLIC, Y_PUBLIC, PUBLIC = population(N_PUBLIC, 1)
+X, Y, WEIGHTS = population(N, 2)
+LABELS = [y > 0 for y in (Y, Y_PUBLIC)]
+THREE = [np.digitize(y, [-1.0, 1.0]) for y in (Y, Y_PUBLIC)]
+
+
+def fitted(model, y=(Y, Y_PUBLIC), **given):
+    known = {
+        "sample_weight": WEIGHTS,
+        "X_reference": X_PUBLIC,
+        "y_reference": y[1],
+        "sample_weight_reference": PUBLIC,
+    }
+    return model.fit(X, y[0], **known | given)
+
+
+# What scikit-learn is to be given for the same fit.
+USED = np.minimum(WEIGHTS, PUBLIC.max()) / PUBLIC.mean()
+EXACT = {"tol": 1e-10, "max_iter": 10_000}
+
+
+@pytest.mark.parametrize(
+    ("model", "same", "y"),
+    [
+        (PrivateRidge(2.0), Ridge(2.0), (Y, Y_PUBLIC)),
+        (
+            PrivateRidge((2.0, 3.0), fit_intercept=False),
+            Ridge([2.0, 3.0], fit_intercept=False),
+            (np.stack([Y, Y**2], 1), np.stack([Y_PUBLIC, Y_PUBLIC**2], 1)),
+        ),
+        (PrivateLogisticRegression(C=0.5), LogisticRegression(C=0.5, **EXACT), LABELS),
+        (PrivateLogisticRegression(C=2.0), LogisticRegression(C=2.0, **EXACT), THREE),
+        (PrivateLinearSVC(C=0.5), LinearSVC(C=0.5, **EXACT), LABELS),
+        (
+            PrivateLinearSVC(C=0.01, loss="hinge"),
+            LinearSVC(C=0.01, loss="hinge", tol=1e-10, max_iter=10**6),
+            LABELS,
+        ),
+        (PrivateEstimator(LinearRegression()), LinearRegression(), (Y, Y_PUBLIC)),
+        (
+            PrivateEstimator(LogisticRegression(**EXACT)),
+            LogisticRegression(**EXACT),
+            LABELS,
+        ),
+    ],
+)
+def test_without_noise_it_is_the_weighted_fit_of_scikit_learn(model, same, y):
+    model.set_params(epsilon=np.inf, gamma=0.3, sensitivity__n_pairs=20)
+    released = fitted(model, y)
+    same.fit(X, y[0], sample_weight=USED)
+    served = getattr(released, "estimator_", released)
+    np.testing.assert_allclose(served.coef_, same.coef_, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(served.intercept_, same.intercept_, atol=1e-5)
+
+
+@pytest.mark.parametrize("combine", [None, "auto"])
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (PrivateRidge(), (Y, Y_PUBLIC)),
+        (PrivateLogisticRegression(), LABELS),
+        (PrivateLogisticRegression(), THREE),
+        (PrivateEstimator(make_pipeline(StandardScaler(), Ridge())), (Y, Y_PUBLIC)),
+        (PrivateEstimator(HuberRegressor()), (Y, Y_PUBLIC)),
+        (PrivateEstimator(SGDRegressor()), (Y, Y_PUBLIC)),
+    ],
+)
+def test_only_the_ratio_of_weights_matters(model, y, combine):
+    """Noise, penalty and what is compared are the same; and not as without weights."""
+    model.set_params(combine=combine, random_state=0)
+    model.set_params(gamma=0.3, sensitivity__n_pairs=30)
+    first = fitted(model, y).sampler_
+    again = fitted(
+        model, y, sample_weight=8 * WEIGHTS, sample_weight_reference=8 * PUBLIC
+    ).sampler_
+    assert again.noise_scale_ == first.noise_scale_
+    alike = fitted(model, y, sample_weight=None, sample_weight_reference=None)
+    assert alike.noise_scale_ != first.noise_scale_
+    assert "no weight counts as more" in str(first.certificate_)
+    assert "no weight counts as more" not in str(alike.certificate_)
+
+
+def test_with_equal_weights_it_is_as_without():
+    ones = {"sample_weight": np.full(N, 3.0), "sample_weight_reference": [3.0] * 400}
+    none = dict.fromkeys(ones)
+    for model, y in (
+        (PrivateRidge(random_state=0), (Y, Y_PUBLIC)),
+        (PrivateLogisticRegression(random_state=0), LABELS),
+    ):
+        weighted, alone = (fitted(model, y, **given) for given in (ones, none))
+        for name in ("noise_scale_", "sensitivity_"):
+            found, expected = getattr(weighted, name), getattr(alone, name)
+            assert found == pytest.approx(expected, rel=1e-9)
+        penalty = "alpha_" if y[0] is Y else "C_"
+        assert getattr(weighted, penalty) == getattr(alone, penalty)
+
+
+def test_a_far_weight_counts_as_the_largest_public_one():
+    model = PrivateRidge(1.0, epsilon=np.inf, random_state=0)
+    far = np.where(np.arange(N) == 7, 1e300, WEIGHTS)
+    most = np.where(np.arange(N) == 7, PUBLIC.max(), WEIGHTS)
+    first, second = (fitted(model, sample_weight=each).coef_ for each in (far, most))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_nobody_may_count_for_anything():
+    for model, y in (
+        (PrivateRidge(1.0), (Y, Y_PUBLIC)),
+        (PrivateLogisticRegression(C=1.0), LABELS),
+    ):
+        assert np.isfinite(fitted(model, y, sample_weight=np.zeros(N)).coef_).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (PrivateRidge(), (Y, Y_PUBLIC)),
+        (PrivateRidge(combine=None), (Y, Y_PUBLIC)),
+        (PrivateLogisticRegression(), LABELS),
+        (PrivateLogisticRegression(combine=None), LABELS),
+        (PrivateEstimator(make_pipeline(StandardScaler(), Ridge())), (Y, Y_PUBLIC)),
+    ],
+)
+def test_fresh_people_are_protected_and_a_claim_without_weights_fails(model, y):
+    model.set_params(gamma=GAMMA, random_state=0)
+    n_fresh = 500
+    X_new, y_new, w_new = population(n_fresh, 3)
+    y_new = y_new > 0 if y is LABELS else y_new
+
+    def beyond(sampler):
+        """Return how often a fresh person in the place of another is beyond epsilon."""
+        noise, query = sampler.mechanism_, model.sampler_.query_
+        X_all, y_all = np.concatenate([X, X_new]), np.concatenate([y[0], y_new])
+        targets = np.column_stack([y_all, np.concatenate([WEIGHTS, w_new])])
+        answer, found = query(X, targets[:N]), 0
+        for one in range(n_fresh):
+            rows = np.where(np.arange(N) == one, N + one, np.arange(N))
+            apart = noise.shape.whiten(
+                (answer - query(X_all[rows], targets[rows]))[None]
+            )
+            found += np.abs(apart).sum() > noise.noise_scale
+        return found
+
+    held = beyond(fitted(model, y).sampler_)
+    assert binomtest(held, n_fresh, GAMMA, alternative="greater").pvalue > 1e-3
+    if y is not LABELS:  # few rows have so much weight that labels do not bound it
+        nothing = {"sample_weight": None, "sample_weight_reference": None}
+        alike = clone(model)
+        failed = beyond(fitted(alike, y, **nothing).sampler_)
+        p_value = binomtest(failed, n_fresh, GAMMA, alternative="greater").pvalue
+        assert p_value < 1e-3
+
+
+def test_weights_stay_with_the_rows_of_people():
+    ids, public = np.arange(N) // 3, 1000 + np.arange(N_PUBLIC) // 2
+    model = PrivateRidge(1.0, epsilon=np.inf)
+    rng = np.random.default_rng(0)
+    mixed, also = rng.permutation(N), rng.permutation(N_PUBLIC)
+    found = model.fit(
+        X[mixed],
+        Y[mixed],
+        groups=ids[mixed],
+        sample_weight=WEIGHTS[mixed],
+        X_reference=X_PUBLIC[also],
+        y_reference=Y_PUBLIC[also],
+        groups_reference=public[also],
+        sample_weight_reference=PUBLIC[also],
+    ).coef_
+    expected = Ridge(1.0).fit(X, Y, USED).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    model.set_params(epsilon=1.0, random_state=0)
+    noise = [
+        fitted(
+            model,
+            groups=ids,
+            X_reference=X_PUBLIC[rows],
+            y_reference=Y_PUBLIC[rows],
+            groups_reference=public[rows],
+            sample_weight_reference=PUBLIC[rows],
+        ).noise_scale_
+        for rows in (np.arange(N_PUBLIC), np.argsort(public % 7, kind="stable"))
+    ]
+    assert noise[0] == pytest.approx(noise[1], rel=0.2)
+
+
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("y", [(Y, Y_PUBLIC), LABELS], ids=["ridge", "logistic"])
+def test_split_tables_and_their_ranges(y, clip):
+    model = PrivateRidge() if y is not LABELS else PrivateLogisticRegression()
+    model.set_params(gamma=0.2, random_state=0, sensitivity__n_pairs=100)
+    table = TableReference(X_PUBLIC, y[1], "split", clip=clip)
+    found = fitted(model, y, X_reference=table, y_reference=None)
+    assert found.combine_ == "reference"
+    assert ("clipped to the range" in str(found.certificate_)) == clip
+
+
+def test_a_fitted_sampler_knows_the_weights():
+    first = fitted(PrivateRidge(random_state=0))
+    again = PrivateRidge(
+        first.penalty_choice_, sensitivity=FrozenEstimator(first.sampler_), epsilon=2.0
+    )
+    given = dict.fromkeys(("X_reference", "y_reference", "sample_weight_reference"))
+    assert fitted(again, **given).noise_scale_ < first.noise_scale_
+    with pytest.raises(ValueError, match="sample_weight must be given as well"):
+        fitted(again, sample_weight=None, **given)
+    with pytest.raises(ValueError, match="sampled before is of other weights"):
+        fitted(again, X_reference=None, y_reference=None)
+
+
+def test_scores_that_are_compared_are_weighted():
+    model = PrivateRidge(1.0, random_state=0, combine=None, epsilon=1e6)
+    found = fitted(model).compare_with_reference().private
+    expected = Ridge(1.0).fit(X, Y, USED).score(X_PUBLIC, Y_PUBLIC, PUBLIC)
+    assert found == pytest.approx(expected, abs=0.01)
+
+
+def test_predictions_of_a_weighted_model_are_compared_with_a_weighted_one():
+    model = PrivateEstimator(
+        SGDRegressor(),
+        "predict",
+        X_public=X_PUBLIC[:30],
+        random_state=0,
+        combine=None,
+        epsilon=1e4,
+        sensitivity=SensitivitySampler(n_pairs=50),
+        gamma=0.3,
+    )
+    assert fitted(model).compare_with_reference().public_only > 0.5
+
+
+_NOT_ALONE = "must be given as well"
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "message"),
+    [
+        (PrivateRidge(), {"sample_weight": None}, f"sample_weight {_NOT_ALONE}"),
+        (
+            PrivateLogisticRegression(),
+            {"sample_weight_reference": None},
+            f"sample_weight_reference {_NOT_ALONE}",
+        ),
+        (PrivateRidge(), {"sample_weight": -WEIGHTS}, "must be a finite number >= 0"),
+        (PrivateRidge(), {"sample_weight": WEIGHTS[1:]}, "for each row"),
+        (PrivateRidge(), {"sample_weight": ["x"] * N}, "sample_weight"),
+        (
+            PrivateRidge(),
+            {"sample_weight_reference": PUBLIC * np.nan},
+            "sample_weight_reference must be a finite number",
+        ),
+        (
+            PrivateRidge(),
+            {"sample_weight_reference": 0 * PUBLIC},
+            "must have a weight above 0",
+        ),
+        (
+            PrivateRidge(sensitivity=1.0),
+            {},
+            "declared, proven or sampled before is of other weights",
+        ),
+        (
+            PrivateRidge(),
+            {"X_reference": None, "y_reference": None},
+            "unless X_reference has public records",
+        ),
+        (PrivateRidge(solver="moments"), {}, "with solver='moments'"),
+    ],
+)
+def test_bad_weights_are_refused(model, given, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(model, **given)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (RandomForestRegressor(3), "for what is released as sums"),
+        (make_pipeline(StandardScaler(), Lars()), "as Lars takes none in fit"),
+    ],
+)
+def test_models_without_weights_are_refused(estimator, message):
+    with pytest.raises(IncompatibleError, match=message):
+        fitted(PrivateEstimator(estimator))
+
+
+@pytest.fixture
+def _tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, parts in (
+        ("public", (X_PUBLIC, Y_PUBLIC, PUBLIC)),
+        ("mine", (X, Y, WEIGHTS)),
+    ):
+        frame = pd.DataFrame(parts[0], columns=["a", "b", "c"])
+        frame.assign(wage=parts[1], counts=parts[2]).to_csv(f"{name}.csv")
+
+
+FIT = ["fit", "mine.csv", "--target", "wage", "--estimator", "ridge"]
+FIT += ["--epsilon", "1", "--gamma", "0.2", "--reference", "public.csv"]
+FIT += ["--output", "model.skops"]
+
+
+@pytest.mark.usefixtures("_tables")
+def test_the_command_line_takes_a_column_of_weights(capsys):
+    frame = pd.read_csv("mine.csv", index_col=0).astype({"counts": object})
+    frame.loc[[3, 4, 5], "counts"] = ["", "-7", "1e999"]
+    frame.to_csv("mine.csv")
+    assert main([*FIT, "--weight", "counts"]) == 0
+    assert "no weight counts as more than the largest" in capsys.readouterr().out
+    assert Path("model.skops").exists()
+
+
+@pytest.mark.usefixtures("_tables")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--weight", "nothing"], "has no column 'nothing' for --weight"),
+        (["--weight", "wage"], "must be neither the target nor dropped"),
+        (["--weight", "counts", "--person", "counts"], "another column than --person"),
+        (["--weight", "counts", "--test", "mine.csv"], "rows that count alike"),
+    ],
+)
+def test_bad_columns_are_refused_in_one_line(more, message, capsys):
+    assert message in refused([*FIT, *more], capsys)
