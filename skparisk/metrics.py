@@ -409,7 +409,7 @@ def _beside(y: NDArray[Any], people: People) -> NDArray[Any]:
     """Return targets, with the number of the person of each in a second column."""
     both = np.empty((len(y), 2), dtype=y.dtype if y.dtype.kind == "f" else object)
     both[:, 0] = y
-    both[people.rows, 1] = np.repeat(np.arange(len(people.ends)), people.sizes)
+    both[people.rows, 1] = people.numbers
     return both
 
 

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -617,7 +618,66 @@ def test_a_model_of_private_people_alone():
     assert model.certificate_.unit == "person"
 
 
-def test_searches_are_about_single_rows():
+SEARCH = {"C": [0.001, 1.0]}
+
+
+def test_a_search_is_of_people():
+    """Splits have each person on one side; and so is the fit of the best."""
+    seen = []
+
+    class Splits:
+        def split(self, X, y):
+            halves = np.arange(len(X)) % 2 == 0
+            seen.append(len(X))
+            return [(np.flatnonzero(halves), np.flatnonzero(~halves))]
+
+        def get_n_splits(self, *_):
+            return 1
+
+    model = PrivateLogisticRegression(gamma=0.2, random_state=0)
+    search = PrivateGridSearchCV(model, SEARCH, cv=Splits(), random_state=0)
+    fitted(search, labels=True)
+    assert seen == [300]
+    assert search.certificate_.unit == "person"
+    assert "(500 people, resampled from a table of 300 people" in (
+        search.best_estimator_.certificate_.guarantee
+    )
+
+
+def test_a_search_of_a_pipeline_and_of_a_table_of_people():
+    given = {"X_reference": None, "y_reference": None, "groups_reference": None}
+    table = TableReference(X_PUBLIC, Y_PUBLIC > 0, groups=PUBLIC)
+    own = PrivateLogisticRegression(
+        gamma=0.2, sensitivity=SensitivitySampler(reference=table, n_pairs=100)
+    )
+    for model, parts, grid in (
+        (own, given, SEARCH),
+        (
+            make_pipeline(
+                FrozenEstimator(StandardScaler().fit(X_PUBLIC)),
+                PrivateLogisticRegression(gamma=0.2),
+            ),
+            {},
+            {"privatelogisticregression__C": [0.001, 1.0]},
+        ),
+    ):
+        search = PrivateGridSearchCV(model, grid, cv=2, random_state=0)
+        fitted(search, labels=True, **parts)
+        assert search.certificate_.unit == "person"
+    shared = np.where(IDS[0] == IDS, PUBLIC[0], IDS)
+    with pytest.raises(ValueError, match="of other people than those of the refer"):
+        fitted(search, labels=True, groups=shared)
+    search = PrivateGridSearchCV(own, SEARCH, cv=2)
+    with pytest.raises(ValueError, match="of other people than those of the refer"):
+        fitted(search, labels=True, **given | {"groups": shared})
+    with pytest.raises(ValueError, match="must be given together if X_reference"):
+        fitted(search, labels=True, groups_reference=None)
+    exponential = PrivateGridSearchCV(own, SEARCH, selection="exponential")
+    with pytest.raises(ValueError, match="which holds rows out"):
+        fitted(exponential, labels=True)
+
+
+def test_both_sides_of_a_search_have_people():
     table = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
     search = PrivateGridSearchCV(PrivateRidge(), {"alpha": [1.0, 10.0]})
     with pytest.raises(ValueError, match="X_reference must be records in a search"):

@@ -659,6 +659,11 @@ class People:
         """Where the rows of each one begin."""
         return self.ends - self.sizes
 
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """Whose each row is, by number."""
+        return np.repeat(np.arange(len(self.ends)), self.sizes)
+
     def places(self, people: Any) -> NDArray[np.intp]:
         """Return the rows of some people, person by person."""
         sizes, ends = self.sizes[people], self.ends[people]
@@ -675,7 +680,7 @@ class People:
         So which rows of a person are kept depends on nobody else.
         """
         sizes = self.sizes
-        person = np.repeat(np.arange(len(sizes)), sizes)
+        person = self.numbers
         mixed = order[np.argsort(person[order], kind="stable")]
         first = np.arange(len(person)) - np.repeat(self.firsts, sizes) < most
         rows = take_rows(self.rows, np.sort(mixed[first]))

@@ -36,7 +36,7 @@ from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_cal
 from skparisk.core.claim import Certificate, Leak, as_certificate
 from skparisk.core.compose import compose_basic
 from skparisk.core.release import as_seeded, hide_values
-from skparisk.core.sealed import take_rows
+from skparisk.core.sealed import People, rows_of, take_rows
 from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger
 from skparisk.ledger._open import tell_open
@@ -53,7 +53,7 @@ _SEEDED = ("random_state", "noise_random_state")
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Private records, and public ones where there are any."""
+    """Private records, and public ones where there are any; or people, with theirs."""
 
     X: Any
     y: Any
@@ -62,6 +62,11 @@ class Records:
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    @property
+    def of_people(self) -> bool:
+        """Whether a record is a person, with all of their rows."""
+        return isinstance(self.X, People)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
         """Return some of the private records, and all of the public ones."""
@@ -98,18 +103,28 @@ def with_seeds(estimator: Any, seed: np.random.SeedSequence) -> Any:
 
 def fit_estimator(estimator: Any, records: Records) -> Any:
     """Fit a clone, with the reference where it takes one and has none of its own."""
-    X, y, fresh = records.X, records.y, clone(estimator)
+    X, y, fresh = rows_of(records.X), rows_of(records.y), clone(estimator)
     given = {
-        name: getattr(records, name)
-        for name in ("X_reference", "y_reference")
-        if getattr(records, name) is not None
+        "X_reference": rows_of(records.X_reference),
+        "y_reference": rows_of(records.y_reference),
+        "groups_reference": _names(records.X_reference, "public"),
     }
+    given = {name: part for name, part in given.items() if part is not None}
+    own = {"groups": _names(records.X, "own")} if records.of_people else {}
     if isinstance(fresh, Pipeline):
-        return _fit_pipeline(fresh, X, y, given)
+        return _fit_pipeline(fresh, X, y, given, own)
     taken = _taken(fresh, given)
     if not taken and get_config()["enable_metadata_routing"]:
         taken = get_routing_for_object(fresh).consumes("fit", given)
-    return fresh.fit(X, y, **{name: given[name] for name in taken})
+    return fresh.fit(X, y, **own, **{name: given[name] for name in taken})
+
+
+def _names(records: Any, side: str) -> NDArray[Any] | None:
+    """Return whose each row is, by names that no two people have."""
+    if not isinstance(records, People):
+        return None
+    names = np.array([f"{side} {number}" for number in range(len(records.ends))])
+    return np.asarray(names[records.numbers])
 
 
 def leading_frozen_steps(estimator: Any) -> list[FrozenEstimator]:
@@ -152,12 +167,14 @@ def has_pairs(sampler: SensitivitySampler) -> bool:
     return hasattr(sampler, "certificate_")
 
 
-def _fit_pipeline(pipeline: Pipeline, X: Any, y: Any, given: dict[str, Any]) -> Any:
+def _fit_pipeline(
+    pipeline: Pipeline, X: Any, y: Any, given: dict[str, Any], own: dict[str, Any]
+) -> Any:
     """Fit a pipeline whose steps get the reference as the steps before transform it."""
-    asked = set()
+    asked, given = set(), given | own
     with config_context(enable_metadata_routing=True):
         for _, step in pipeline.steps:
-            taken = _taken(step, given)
+            taken = _taken(step, given) | _takes(step, own)
             if taken:
                 step.set_fit_request(**dict.fromkeys(taken, True))
             asked |= taken
@@ -174,7 +191,12 @@ def _taken(estimator: Any, given: dict[str, Any]) -> set[str]:
         sampler is not None and (sampler.reference is not None or has_pairs(sampler))
     ):
         return set()
-    return {name for name in given if has_fit_parameter(estimator, name)}
+    return _takes(estimator, given)
+
+
+def _takes(estimator: Any, given: dict[str, Any]) -> set[str]:
+    takes_any = hasattr(estimator, "fit")
+    return {name for name in given if takes_any and has_fit_parameter(estimator, name)}
 
 
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
@@ -390,7 +412,8 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
 
     Before these are split: parts of them might not be recognized.
     """
-    own = RecordSketch.of(hide_values(as_records, records.X, "X"))
+    X, y = rows_of(records.X), rows_of(records.y)
+    own = RecordSketch.of(hide_values(as_records, X, "X"))
     samplers = find_samplers(estimators)
     if any(isinstance(sampler.reference, LearnedReference) for sampler in samplers):
         raise ValueError(
@@ -414,13 +437,13 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
         frozen = leading_frozen_steps(estimator)
         parts = [step.estimator for step in frozen]
         whole = [make_pipeline(*frozen)] if frozen else []
-        refuse_frozen_on(parts, whole, records.X, records.y)
-    public = records.X_reference
+        refuse_frozen_on(parts, whole, X, y)
+    public = rows_of(records.X_reference)
     if public is None:
         return
     known = RecordSketch.of(as_records(public, "X_reference"))
     # One object with itself also where all its records are alike.
-    if records.X is public or own.overlaps(known):
+    if X is public or own.overlaps(known):
         raise ValueError(
             "X_reference must be public and must not share records with the "
             "training data."

@@ -22,10 +22,19 @@ from skparisk._callers import leaks_around
 from skparisk._checks import check_n_jobs, check_verbose
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
+from skparisk._private_data import private_people
 from skparisk.core.checks import IncompatibleError, check_random_state, is_whole
 from skparisk.core.compose import compose_basic
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values
+from skparisk.core.sealed import (
+    People,
+    group_rows,
+    ids_of,
+    key_of_id,
+    of_people,
+    rows_of,
+)
 from skparisk.model_selection._exponential import ExponentialSelection
 from skparisk.model_selection._fits import (
     Candidate,
@@ -44,6 +53,12 @@ from skparisk.model_selection._simulation import check_single_scoring, simulate_
 from skparisk.neighbors import sample_database
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import is_reference
+from skparisk.reference._table import shares_people
+
+_SHARED = (
+    "groups must be of other people than those of the reference, but some ids are the "
+    "same."
+)
 
 
 def check_cv(cv: Any) -> None:
@@ -68,11 +83,13 @@ def choose_by_reference(task: Task) -> Choice:
     made, simulated = task.seeds.spawn(2)
     estimators = [candidate.estimator for candidate in candidates]
     n_records = _count_public_records(estimators, len(records))
-    public = _find_public_records(estimators[0], records, n_records, made)
+    X, y = _find_public_records(estimators[0], records, n_records, made)
     scores = simulate_scores(
         estimators,
-        *public,
+        rows_of(X),
+        rows_of(y),
         n_records=n_records,
+        groups=X.numbers if isinstance(X, People) else None,
         scoring=task.scoring,
         cv=task.cv,
         n_jobs=task.n_jobs,
@@ -129,8 +146,38 @@ def _find_public_records(
         )
     reference = as_reference(sampler.reference)
     if isinstance(reference, TableReference):
-        return reference.pool.X, reference.pool.y
+        X, y, ends = reference.pool.X, reference.pool.y, reference.pool.ends
+        return (X, y) if ends is None else (People(X, ends), People(y, ends))
     return sample_database(reference, 2 * n_records, seed)
+
+
+def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
+    """Return private and public records, person by person where people have several.
+
+    Raises
+    ------
+    ValueError
+        If one side has ids, and the other has records and no ids; or somebody is among
+        both.
+    """
+    *others, also = public
+    X, y, *others = map(as_indexable, (X, y, *others))
+    if (also is None) != (groups is None or others[0] is None):
+        raise ValueError(
+            "groups and groups_reference must be given together if X_reference is "
+            "given: neighbors differ in one person, or in one row, on both sides."
+        )
+    mine = private_people(groups, int(X.shape[0]))
+    theirs = None
+    if also is not None:
+        theirs = group_rows(also, "groups_reference", int(others[0].shape[0]))
+        keys = [{*map(key_of_id, ids_of(ids) or ())} for ids in (groups, also)]
+        if not keys[0].isdisjoint(keys[1]):
+            raise ValueError(_SHARED)
+    return Records(
+        *(of_people(part, mine) for part in (X, y)),
+        *(of_people(part, theirs) for part in others),
+    )
 
 
 def _count_public_records(estimators: Sequence[Any], n_records: int) -> int:
@@ -271,7 +318,14 @@ class PrivateGridSearchCV(GridSearchCV):
 
     @whole_fit
     def fit(
-        self, X: Any, y: Any = None, *, X_reference: Any = None, y_reference: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        X_reference: Any = None,
+        y_reference: Any = None,
+        groups_reference: Any = None,
     ) -> Self:
         """Choose a candidate, and release it fitted to the private records.
 
@@ -291,6 +345,10 @@ class PrivateGridSearchCV(GridSearchCV):
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
+
+        groups, groups_reference : array-like of shape (n_rows,), default=None
+            Whose each private and each public row is, if people have several; not for
+            "exponential". Splits are then of people.
 
         Raises
         ------
@@ -329,8 +387,16 @@ class PrivateGridSearchCV(GridSearchCV):
             Candidate(params, configure(self.estimator, params))
             for params in ParameterGrid(self.param_grid)
         ]
-        records = Records(*map(as_indexable, (X, y, X_reference, y_reference)))
+        records = _as_records(X, y, groups, X_reference, y_reference, groups_reference)
+        if exponential and records.of_people:
+            raise ValueError(
+                "groups must be None with selection='exponential', which holds rows "
+                "out, and not people."
+            )
         self._check_records(records)
+        samplers = find_samplers([each.estimator for each in candidates])
+        if any(shares_people(sampler.reference, groups) for sampler in samplers):
+            raise ValueError(_SHARED)
         refuse_private_records([each.estimator for each in candidates], records)
         entropy = check_random_state(self.random_state, "random_state").bytes(16)
         scorer = check_scoring(self.estimator, self.scoring, allow_none=True)
@@ -392,12 +458,13 @@ class PrivateGridSearchCV(GridSearchCV):
     def _check_records(self, records: Records) -> None:
         """Refuse what no fit would take before anything is released."""
         if records.y is not None:
-            hide_values(assert_all_finite, records.y, input_name="y")
+            hide_values(assert_all_finite, rows_of(records.y), input_name="y")
         elif get_tags(self.estimator).target_tags.required:
             raise ValueError("fit requires y to be passed, but the target y is None.")
         private = isinstance(self.estimator, PrivateMixin)
         if private and not self.estimator._takes_any_table:
-            hide_values(check_array, records.X, dtype=np.float64, input_name="X")
+            X = rows_of(records.X)
+            hide_values(check_array, X, dtype=np.float64, input_name="X")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

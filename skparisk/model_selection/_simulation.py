@@ -19,7 +19,7 @@ from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
 from skparisk._simulated import simulated
 from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
-from skparisk.core.sealed import take_rows
+from skparisk.core.sealed import People, group_rows, of_people, rows_of, take_rows
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._fits import (
     Records,
@@ -28,6 +28,7 @@ from skparisk.model_selection._fits import (
     same_but_for_levels,
     with_seeds,
 )
+from skparisk.reference._records import n_rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -38,6 +39,7 @@ def simulate_scores(
     y: Any = None,
     *,
     n_records: int,
+    groups: Any = None,
     scoring: Any = None,
     cv: Any = 5,
     n_jobs: int | None = None,
@@ -66,6 +68,10 @@ def simulate_scores(
     n_records : int
         Records of a private database, >= 1. They are drawn without replacement where
         the training part has so many, else with replacement.
+
+    groups : array-like of shape (n_rows,), default=None
+        Whose each row is, if people have several: records are then people with all of
+        their rows, and so is what `cv` splits.
 
     scoring : str, callable or None, default=None
         One score, as in scikit-learn's `cross_val_score`; larger is better. None: the
@@ -117,10 +123,16 @@ def simulate_scores(
     check_single_scoring(scoring)
     check_consistent_length(X, y)
     X, y = as_indexable(X), as_indexable(y)
+    if groups is not None:
+        people = group_rows(groups, "groups", n_rows(X))
+        X, y = of_people(X, people), of_people(y, people)
     scorers = [check_scoring(estimator, scoring) for estimator in estimators]
-    groups = same_but_for_levels(estimators)
-    splitter = check_cv(cv, y, classifier=all(map(is_classifier, estimators)))
-    splits: list[Split] = list(splitter.split(X, y))
+    alike = same_but_for_levels(estimators)
+    shown = X, y
+    if isinstance(X, People):  # by the first row of each
+        shown = take_rows(X.rows, X.firsts), take_rows(rows_of(y), X.firsts)
+    splitter = check_cv(cv, shown[1], classifier=all(map(is_classifier, estimators)))
+    splits: list[Split] = list(splitter.split(*shown))
     draws, fits = seed_sequence(random_state).spawn(2)
     drawn = list(zip(splits, draws.spawn(len(splits)), strict=True))
     seeds = [seed.spawn(len(splits)) for seed in fits.spawn(len(scorers))]
@@ -134,12 +146,12 @@ def simulate_scores(
             draw_seed,
             seeds[group[0]][number],
         )
-        for group in groups
+        for group in alike
         for number, (split, draw_seed) in enumerate(drawn)
     ]
     found = Parallel(n_jobs=n_jobs, verbose=check_verbose(verbose))(tasks)
     scores = np.empty((len(scorers), len(splits)))
-    for place, group in enumerate(groups):
+    for place, group in enumerate(alike):
         of_splits = found[place * len(splits) : (place + 1) * len(splits)]
         scores[group] = np.transpose(of_splits)
     return scores
@@ -176,7 +188,7 @@ def _simulate(
     records = Records(
         take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
     )
-    public = [take_rows(data, test) for data in (X, y) if data is not None]
+    public = [rows_of(take_rows(data, test)) for data in (X, y) if data is not None]
     scores, pairs = [], None
     # All of it is public: no ledger is charged, and seeded noise is no leak.
     with simulated(), suspend_open(), threadpool_limits(1, "blas"), silenced():

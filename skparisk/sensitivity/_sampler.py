@@ -176,8 +176,7 @@ def _table_of(X: Any, y: Any) -> TableReference:
     """Return records as a table, of people if they are."""
     if not isinstance(X, People):
         return TableReference(X, y)
-    groups = np.repeat(np.arange(n_rows(X)), X.sizes)
-    return TableReference(X.rows, rows_of(y), groups=groups)
+    return TableReference(X.rows, rows_of(y), groups=X.numbers)
 
 
 def check_given(query: Query, y: Any) -> Any:
