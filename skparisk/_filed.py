@@ -34,13 +34,12 @@ from skparisk.core.claim import (
     Population,
     Scope,
 )
-from skparisk.core.laws import LAWS, NORMS, Gaussian
+from skparisk.core.laws import LAWS, NORMS
 from skparisk.core.losses import (
     gaussian_loss_exceedance,
     laplace_loss_exceedance,
 )
 from skparisk.core.rounding import (
-    MOST_STEPS,
     ROUNDING,
     ceil_text,
     check_range,
@@ -55,9 +54,10 @@ _RULES = ("exchangeable", "pac", "dkw", *_KNOWN)
 # Parts of the evidence that are documents of their own.
 _MEASURED: Mapping[str, type] = {"advantage": Advantage, "audit": MeasuredRisk}
 
+# Points of a curve at most.
+_CURVE_POINTS = 2048
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20
-_CURVE_POINTS = 2048
 _EXCEEDANCES: dict[str, Callable[..., Any]] = {
     "laplace": laplace_loss_exceedance,
     "gaussian": gaussian_loss_exceedance,
@@ -251,7 +251,6 @@ def _check_numbers(evidence: Evidence) -> None:
         _check_sample(e, m)
     if e.worst_loss is not None:
         check_range(e.worst_loss, "worst_loss")
-        _check_worst_loss(e)
     if e.curve is not None:
         shape = e.curve.shape
         _require(
@@ -283,8 +282,6 @@ def _check_sample(evidence: Evidence, m: int) -> None:
     if index is not None:
         check_at_least(index, "order_index", 1)
         _require(index <= m, f"order_index must be at most {m}, got {index}.")
-    if evidence.advantage is not None:
-        _check_advantage(evidence)
 
 
 def _check_evidence(claim: Claim, evidence: Any) -> None:
@@ -372,13 +369,12 @@ def _follow_from(evidence: Evidence | None) -> set[str]:
 
 
 def _check_carried(claim: Claim, evidence: Evidence) -> None:
-    """Refuse numbers of a claim, or other levels, below what the evidence carries."""
+    """Refuse numbers of a claim below what the evidence carries."""
     epsilon, delta, risk = claim.epsilon, claim.delta, claim.risk
     ours, shift = evidence.law in OWN_NAMES, _shift_of(evidence)
     both = claim.randomness == Scope.PAIR_AND_NOISE
-    at_rank = 0.0
     if evidence.n_pairs is not None:
-        at_rank = _check_rank(evidence, risk, claim.failure_prob)
+        _check_rank(evidence, risk, claim.failure_prob)
     by = (
         f"{evidence.law} noise of scale {evidence.noise_scale!r} at sensitivity "
         f"{evidence.sensitivity!r}"
@@ -397,65 +393,8 @@ def _check_carried(claim: Claim, evidence: Evidence) -> None:
             f"epsilon={epsilon!r} takes a delta of at least {least:.6g} with {by}, and "
             f"delta is {delta!r}.",
         )
-    if evidence.averages and evidence.advantage is not None and evidence.law in LAWS:
-        of_pair = (
-            Gaussian().risk(epsilon, shift) if epsilon else _least_advantage(evidence)
-        )
-        least = _least_mean(evidence, evidence.advantage, float(of_pair))
-        _require(
-            risk * _SLACK >= least,
-            f"risk must be at least {least:.6g}, by sensitivity, noise_scale and "
-            f"advantage of the evidence; got {risk!r}.",
-        )
     if both and ours and 0 < epsilon < math.inf:
         _check_own_level(claim, evidence)
-    if evidence.curve is not None:
-        _check_levels(claim, evidence, evidence.curve, at_rank)
-
-
-def _check_advantage(evidence: Any) -> None:
-    """Refuse attackers who gain less than at the sensitivity, or on average.
-
-    Nothing at the sensitivity, of a law of the caller's; the fresh pair counts for all.
-    """
-    known = evidence.law in LAWS and evidence.noise_scale
-    measured, least = evidence.advantage, _least_advantage(evidence) if known else 0.0
-    mean = _least_mean(evidence, measured, least)
-    for name, bound in (("quantile", least), ("mean", mean)):
-        _require(
-            getattr(measured, name) * _SLACK >= bound,
-            f"advantage must have a {name} of at least {bound:.6g}, by n_pairs, "
-            f"sensitivity and noise_scale of the evidence; got {measured!r}.",
-        )
-
-
-def _check_worst_loss(evidence: Any) -> None:
-    """Refuse a largest loss of all pairs that is below that at the sensitivity.
-
-    To a share of it, by which computed differences may be off.
-    """
-    if evidence.law in LAWS and evidence.noise_scale:
-        least = LAWS[evidence.law]().largest_loss(_shift_of(evidence))
-        _require(
-            evidence.worst_loss * (1 + 2.0**-10) >= least,
-            f"worst_loss must be at least {least:.6g}, by sensitivity and noise_scale "
-            f"of the evidence; got {evidence.worst_loss!r}.",
-        )
-
-
-def _least_advantage(evidence: Any) -> float:
-    law, on_grid = LAWS[evidence.law](), {"n_outputs": evidence.n_outputs}
-    return float(law.advantage([_shift_of(evidence)], steps=MOST_STEPS, **on_grid)[0])
-
-
-def _least_mean(evidence: Any, measured: Advantage, each: float) -> float:
-    """Return what is certified on average, if pairs at the sensitivity count so much.
-
-    And those that are farther apart: as many as the risk of the quantile says.
-    """
-    n_pairs, r = evidence.n_pairs, evidence.n_neighbors
-    n_far = max(measured.risk * (n_pairs + r) - r + 1, 0.0)
-    return float((n_far * each + r) / (n_pairs + r))
 
 
 def _shift_of(evidence: Any) -> float:
@@ -465,8 +404,8 @@ def _shift_of(evidence: Any) -> float:
     return float(evidence.sensitivity / evidence.noise_scale * (1 - ROUNDING))
 
 
-def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
-    """Refuse a risk that the pairs do not certify; return what they do at the least.
+def _check_rank(evidence: Any, risk: float, failure_prob: float) -> None:
+    """Refuse a risk that the pairs do not certify.
 
     Rules of this package certify no less than that, on average over samples, as a fresh
     pair is one more of the same (:ref:`thm-order-statistic`, :ref:`thm-groups`).
@@ -486,14 +425,13 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
             f"risk={risk!r} is exceeded by the {index}-th of {m} pairs in a share "
             f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}.",
         )
-        return 1.0  # of other levels it certifies nothing
+        return
     least = Fraction(m - (answered if index is None else index) + r, m + r)
     _require(  # of the number, or of the decimals that it is written as
         max(Fraction(risk), decimal(risk)) >= least,
         f"risk must be at least {ceil_text(float(least))}, by n_pairs={m} and "
         f"order_index={index!r}, got {risk!r}.",
     )
-    return float(least)
 
 
 def _least_deltas(name: str, levels: ArrayLike, shift: float) -> NDArray[np.float64]:
@@ -517,38 +455,6 @@ def _exceeded(
     if known is None:
         return np.where(levels < shift, 1.0, 0.0)
     return np.asarray(known(levels, shift))
-
-
-def _check_levels(
-    claim: Claim, evidence: Any, curve: NDArray[np.float64], at_rank: float
-) -> None:
-    """Refuse too small a risk for another level.
-
-    For none that a pair at the sensitivity exceeds it is less than that of the claim.
-    That may hold at lower levels as well, as with the textbook's Gaussian noise, or for
-    pair and noise together, of which only the worst loss is told.
-    """
-    (levels, risks), shift = curve.T, _shift_of(evidence)
-    r, pairs, own = evidence.n_neighbors, evidence.n_pairs, evidence.law in OWN_NAMES
-    if at_rank:
-        every = claim.risk if evidence.calibration == "pac" else r / (pairs + r)
-        bounds = np.full(len(levels), every)
-        if claim.randomness != Scope.PAIR_AND_NOISE and own:
-            lower = levels * _SLACK < claim.epsilon
-            spent = _least_deltas(evidence.law, levels[lower] * _SLACK, shift)
-            lower[lower] = spent > claim.delta * _SLACK
-            bounds[lower] = at_rank
-    elif claim.randomness == Scope.NOISE and own:
-        bounds = _exceeded(evidence, shift, levels)
-    else:
-        return
-    low = np.flatnonzero(risks * _SLACK < bounds)
-    if low.size:
-        level, claimed = curve[low[0]].tolist()
-        raise ValueError(
-            f"curve must have a risk of at least {bounds[low[0]]:.6g} for the level "
-            f"{level!r}, by the other numbers of the claim; got {claimed!r}."
-        )
 
 
 def _check_own_level(claim: Claim, evidence: Any) -> None:

@@ -17,7 +17,7 @@ from scipy.integrate import quad
 from skparisk import FiledCertificate
 from skparisk._filed import filed
 from skparisk._text import guesses_text, people_text
-from skparisk.core.claim import Advantage, Assumption, DominatingLoss, Leak, remade
+from skparisk.core.claim import Advantage, DominatingLoss, Leak, remade
 from skparisk.core.exact import sample_discrete_laplace
 from skparisk.core.laws import Gaussian, Laplace, Law, as_law, true_positives
 from skparisk.mechanisms import Exponential
@@ -364,8 +364,6 @@ def test_documents_hold_what_was_measured():
     evidence = document["evidence"]
     for changed in (
         evidence["advantage"] | {"mean": 2.0},
-        evidence["advantage"] | {"mean": 1e-9, "mean_detected": 0.01},
-        evidence["advantage"] | {"quantile": 0.09},
         {"mean": 0.1},
         evidence["advantage"] | {"more": 1},
         0.1,
@@ -375,16 +373,7 @@ def test_documents_hold_what_was_measured():
             FiledCertificate.from_dict(wrong)
 
 
-def test_nothing_is_measured_without_pairs_or_below_what_they_can():
-    low = Advantage(0.0006, 0.21, 0.05, 0.0105, 0.03)
-    with pytest.raises(ValueError, match=r"a mean of at least 0.00542435"):
-        filed(measured(advantage=low))
-    another = {"law": "another", "assumptions": [Assumption.GIVEN_NOISE]}
-    # Of another's law it is known that the fresh pair counts, which is 1 of 1501.
-    with pytest.raises(ValueError, match=r"a mean of at least 0.000666223"):
-        filed(measured(advantage=low, **another))
-    enough = dataclasses.replace(low, mean=0.00066623)
-    filed(measured(advantage=enough, **another))
+def test_nothing_is_measured_without_pairs():
     with pytest.raises(ValueError, match="advantage must be None without n_pairs"):
         filed(known(advantage=MEASURED))
 
