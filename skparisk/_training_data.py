@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from skparisk.core.sealed import (
     numbers,
     of_people,
     on_rows,
+    unmasked,
 )
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference import (
@@ -172,6 +173,16 @@ class RowWeights(NamedTuple):
     private: Any = None
     public: Any = None
 
+    @classmethod
+    def of(cls, private: Any, public: Any, source: SensitivitySource) -> Self:
+        """Return them; none if all private ones are 1, as ensembles give them."""
+        known = getattr(getattr(source, "query_", None), "sample_weights", None)
+        if private is not None and public is None and known is None:
+            ones = hide_values(np.asarray, private)
+            if ones.dtype.kind in "biuf" and (ones == 1).all():
+                return cls()
+        return cls(private, public)
+
     def of_public(
         self, source: SensitivitySource, table: Reference | None
     ) -> Reference | None:
@@ -184,6 +195,11 @@ class RowWeights(NamedTuple):
         """
         fitted = getattr(source, "query_", None)
         known = None if fitted is None else fitted.sample_weights
+        if self.private is not None and not isinstance(source, SensitivitySampler):
+            raise ValueError(
+                "sample_weight must be None with a sensitivity that is declared or "
+                "proven, which is of rows that count alike: give a SensitivitySampler."
+            )
         if (self.private is None) != (self.public is None and known is None):
             there, missing = ("sample_weight", "sample_weight_reference")[
                 :: -1 if self.private is None else 1
@@ -195,11 +211,10 @@ class RowWeights(NamedTuple):
             )
         if self.public is None:
             return table
-        if not isinstance(source, SensitivitySampler) or fitted is not None:
+        if fitted is not None:
             raise ValueError(
-                "sample_weight_reference must be None unless pairs are to be sampled "
-                "from public records: what was declared, proven or sampled before is "
-                "of other weights."
+                "sample_weight_reference must be None with a SensitivitySampler that "
+                "is fitted: what was sampled before has its weights."
             )
         if not isinstance(table, TableReference):
             raise ValueError(
@@ -207,8 +222,13 @@ class RowWeights(NamedTuple):
                 "records, or is a TableReference, whose rows have these weights."
             )
         weights = _as_weights(self.public, n_rows(table.pool.X), "_reference")
-        if not weights.any():
-            raise ValueError("sample_weight_reference must have a weight above 0.")
+        with np.errstate(over="ignore"):
+            mean = weights.mean()
+        if not np.finfo(np.float64).tiny <= mean < np.inf:
+            raise ValueError(
+                "sample_weight_reference must have a mean above 0 that is finite: give "
+                "weights of about 1."
+            )
         return table._weighted(weights)
 
     def of_private(self, X: Records) -> NDArray[np.float64] | None:
@@ -219,7 +239,7 @@ class RowWeights(NamedTuple):
 
 
 def _as_weights(given: Any, size: int, of: str) -> NDArray[np.float64]:
-    weights = numbers(np.asarray(given))
+    weights = numbers(unmasked(given))
     if weights.shape != (size,) or not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(
             f"sample_weight{of} must be a finite number >= 0 for each row, and nothing "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,6 +36,8 @@ __all__ = ["PrivateScore", "private_score"]
 # Errors are rounded to such parts of the largest, so that their sum is exact.
 _PARTS = 2**20
 _MOST_SUMS = 2**20
+# Of a person, that are scored.
+_MOST_ROWS = 100
 # Far from what no float can hold, also with noise. In units of the score.
 _SPANS = (1e-150, 1e150)
 
@@ -197,8 +199,8 @@ def private_score(
 
     groups : array-like of shape (n_records,), default=None
         Whose each record is, if people have several: a person then counts as the mean
-        of their records, and is what the level protects. How many they are is public,
-        and the number of records is not.
+        of their records, or of 100 that are evenly spread among them, and is what the
+        level protects. How many they are is public, and the number of records is not.
 
     y_bounds : tuple of (float, float), default=None
         For errors alone: public bounds, in units of the target, to which targets and
@@ -251,9 +253,8 @@ def private_score(
     records, targets = hide_values(as_records, X, "X"), hide_values(_as_targets, y)
     n_records = n_rows(records)
     if targets.shape != (n_records,) or not n_records:
-        raise ValueError(
-            f"y must be one target for each of the {n_records} records of X, at least "
-            f"one; got shape {targets.shape}."
+        raise ValueError(  # without their number, which is private of people
+            "y must be one target for each record of X, at least one."
         )
     if (people := private_people(groups, n_records)) is not None:
         n_records = len(people.ends)
@@ -390,24 +391,38 @@ def _sums(
     A score that is no number counts as the worst. Of a person the mean counts; counts
     are rounded down then, so that those of a person are no more than one together.
     """
-    people = None
-    if y.ndim > 1:
-        y, people = y[:, 0], y[:, 1].astype(np.intp)
+    of_people = y.ndim > 1
+    layers = _layers(y[:, 1].astype(np.intp)) if of_people else [(slice(None), 1.0)]
+    y, mean = y[:, 0] if of_people else y, np.zeros((1, n_sums))
     with np.errstate(all="ignore"), silenced():
-        each = _each_or_worst(rule, n_sums, model, X, y, bounds)
-    each = np.clip(each, 0.0, 1.0)
-    if people is not None:
-        sizes = np.bincount(people)[:, None]
-        totals = [np.bincount(people, column) for column in each.T]
-        each = np.clip(np.column_stack(totals) / sizes, 0.0, 1.0)
-    parts = each * rule.parts
-    whole = np.rint(parts) if people is None or n_sums == 1 else np.floor(parts)
+        for rows, shares in layers:
+            some = take_rows(X, rows), y[rows]
+            each = _each_or_worst(rule, n_sums, model, *some, bounds)
+            mean = mean + np.clip(each, 0.0, 1.0) * shares
+    parts = np.clip(mean, 0.0, 1.0) * rule.parts
+    whole = np.floor(parts) if of_people and n_sums > 1 else np.rint(parts)
     return whole.astype(np.int64).sum(axis=0).astype(np.float64)
+
+
+def _layers(people: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Any]]:
+    """Yield rows, one of each person, and what share of their score each is.
+
+    Of somebody with many rows those that are evenly spread among them. Always as many
+    rows are predicted together as there are people: the last bits of what is predicted
+    for one must not depend on how many rows another has.
+    """
+    order = np.argsort(people, kind="stable")
+    sizes = np.bincount(people)
+    firsts, used = sizes.cumsum() - sizes, np.minimum(sizes, _MOST_ROWS)
+    for number in range(int(used.max())):
+        there = number < used
+        places = np.where(there, number * sizes // used, 0)
+        yield order[firsts + places], (there / used)[:, None]
 
 
 def _beside(y: NDArray[Any], people: People) -> NDArray[Any]:
     """Return targets, with the number of the person of each in a second column."""
-    both = np.empty((len(y), 2), dtype=y.dtype if y.dtype.kind == "f" else object)
+    both = np.empty((len(y), 2), dtype=y.dtype if y.dtype == np.float64 else object)
     both[:, 0] = y
     both[people.rows, 1] = people.numbers
     return both

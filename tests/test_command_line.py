@@ -117,6 +117,14 @@ range = [0, 2000]
 """
 
 
+def test_pairs_are_drawn_from_a_schema_where_there_is_no_table(folder):
+    (folder / "declared.toml").write_text(SCHEMA)
+    given = ("--schema", "declared.toml")
+    assert main(fit_argv("declared", reference=given)) == 0
+    model = load_model("declared.skops")
+    assert "declared" in model.certificate_.guarantee
+
+
 @pytest.mark.slow
 def test_a_secret_sample_takes_what_columns_hold_from_a_schema(folder, capsys):
     (folder / "declared.toml").write_text(SCHEMA)

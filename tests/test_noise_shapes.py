@@ -87,6 +87,7 @@ def test_fitted_shapes_make_outputs_alike():
     moments = whitened.T @ whitened / len(whitened)
     np.testing.assert_allclose(moments, np.eye(3), atol=0.05)
     assert fit_noise_shape("isotropic", DIFFERENCES[:0]) == NoiseShape()
+    assert len({NoiseShape(), NoiseShape()}) == 1
 
 
 def test_shapes_follow_the_units_of_the_outputs():

@@ -46,6 +46,7 @@ from skparisk.queries import (
     RidgeQuery,
 )
 from skparisk.reference import SchemaReference, SecretSample, TableReference
+from skparisk.report import Report
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind.__module__}.{kind.__name__}")
@@ -416,6 +417,7 @@ def test_a_table_of_people_has_a_bound_of_so_many_rows(relation):
     certificate = model.certificate_
     assert (certificate.unit, certificate.risk) == ("person", 0.0)
     assert model.n_records_ is None
+    assert "one person, with all of their rows; how many" in str(Report(model))
     # Three rows leave a cell, and three join another: each in a count and in a sum.
     both = 2 if relation == "replace-one" else 1
     assert model.noise_scale_ * 2.0 == pytest.approx(2 * 3 * both)
@@ -817,6 +819,7 @@ class Halves:
         return np.column_stack([1 - right, right])
 
 
+SCORED = {"scoring": "accuracy", "epsilon": 1.0}
 SCORES = {
     "accuracy": lambda y, X: (y == (X[:, 0] > 0))[:, None],
     "confusion_matrix": lambda y, X: np.stack(
@@ -857,6 +860,57 @@ def test_a_person_counts_as_the_mean_of_their_rows(scoring):
         private_score(Halves(), X, labels, **each) for each in (alone, with_groups)
     )
     np.testing.assert_allclose(first.value, second.value, rtol=1e-5)
+
+
+def test_how_many_rows_one_has_moves_no_other_score():
+    """By no last bit of a matrix product, which may decide for all that are alike."""
+    rng = np.random.default_rng(2)
+    d = int(rng.integers(3, 60))
+    ties = np.round(rng.normal(size=(3, d)), 1)
+    ties[:, -1] = -ties[:, :-1].sum(axis=1)
+    model = LogisticRegression().fit(rng.normal(size=(90, d)), np.arange(90) % 3)
+    model.coef_, model.intercept_ = ties, np.zeros(3)
+    found = set()
+    for n_rows in (1, 2, 3, 130):
+        groups = np.append(np.zeros(n_rows), np.arange(1, 400))
+        X, y = np.ones((len(groups), d)), np.zeros(len(groups), int)
+        given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
+        found.add(private_score(model, X, y, **given).value)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, object])
+def test_targets_of_any_type_are_scored(kind):
+    groups, y = np.repeat(np.arange(3000), 2), np.tile([0, 1], 3000)
+    X = np.column_stack([y - 0.5, y])
+    given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
+    assert private_score(Halves(), X, y.astype(kind), **given).value == 1.0
+
+
+def test_of_somebody_with_many_rows_some_are_scored():
+    groups = np.append(np.zeros(1000), 1)
+    X = np.ones((1001, 2)) * (-1) ** (np.arange(1001) < 500)[:, None]
+    given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
+    found = private_score(Halves(), X, np.ones(1001, int), **given).value
+    assert found == pytest.approx((0.5 + 1) / 2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: private_score(Halves(), X, Y[:-1], groups=IDS, **SCORED),
+        lambda: private_score(Halves(), X, np.c_[Y, Y], groups=IDS, **SCORED),
+        lambda: fitted(PrivateGridSearchCV(PrivateRidge(), {}), groups=IDS[:-1]),
+        lambda: PrivateGridSearchCV(PrivateRidge(), {}).fit(X, Y[1:], groups=IDS),
+        lambda: PrivateLogisticRegression().fit(X, np.c_[Y > 0, Y > 0], groups=IDS),
+        lambda: PrivateRidge().fit([[1.0], [2.0, 3.0]] * 2655, Y, groups=IDS),
+    ],
+)
+def test_no_error_tells_how_many_rows_there_are(act):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        act()
+    assert "5310" not in str(caught.value)
+    assert "5309" not in str(caught.value)
 
 
 def test_noise_of_a_score_is_for_people():

@@ -29,6 +29,7 @@ from skparisk import (
     PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
+    audit_reference,
 )
 from skparisk.__main__ import main
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
@@ -255,8 +256,20 @@ def test_a_fitted_sampler_knows_the_weights():
     assert fitted(again, **given).noise_scale_ < first.noise_scale_
     with pytest.raises(ValueError, match="sample_weight must be given as well"):
         fitted(again, sample_weight=None, **given)
-    with pytest.raises(ValueError, match="sampled before is of other weights"):
+    with pytest.raises(ValueError, match="what was sampled before has its weights"):
         fitted(again, X_reference=None, y_reference=None)
+    with pytest.raises(IncompatibleError, match="is of records with weights, which"):
+        first.sampler_.release(X, Y)
+    with pytest.raises(IncompatibleError, match="is of records with weights, which"):
+        audit_reference(
+            fitted(PrivateRidge(1.0, combine=None)).sampler_,
+            X[:, :],
+            Y,
+            epsilon=2.0,
+            gamma=0.3,
+            X_reference=X_PUBLIC,
+            y_reference=Y_PUBLIC,
+        )
 
 
 def test_scores_that_are_compared_are_weighted():
@@ -303,12 +316,33 @@ _NOT_ALONE = "must be given as well"
         (
             PrivateRidge(),
             {"sample_weight_reference": 0 * PUBLIC},
-            "must have a weight above 0",
+            "must have a mean above 0 that is finite",
+        ),
+        (
+            PrivateRidge(),
+            {"sample_weight_reference": 0 * PUBLIC + 1e308},
+            "must have a mean above 0 that is finite",
+        ),
+        (
+            PrivateRidge(),
+            {"sample_weight": np.ma.masked_less(WEIGHTS, 1.0)},
+            "must be a finite number >= 0",
+        ),
+        (
+            PrivateRidge(),
+            {
+                "X_reference": TableReference.of_blocks(
+                    [(X_PUBLIC, Y_PUBLIC)], n_rows=200
+                ),
+                "y_reference": None,
+                "sample_weight_reference": PUBLIC[:200],
+            },
+            "must be None for a TableReference of blocks",
         ),
         (
             PrivateRidge(sensitivity=1.0),
             {},
-            "declared, proven or sampled before is of other weights",
+            "with a sensitivity that is declared or proven",
         ),
         (
             PrivateRidge(),
@@ -316,6 +350,7 @@ _NOT_ALONE = "must be given as well"
             "unless X_reference has public records",
         ),
         (PrivateRidge(solver="moments"), {}, "with solver='moments'"),
+        (PrivateRidge(solver="moments"), {"sample_weight": None}, "solver='moments'"),
     ],
 )
 def test_bad_weights_are_refused(model, given, message):

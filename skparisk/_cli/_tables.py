@@ -115,17 +115,22 @@ class Reading:
         texts = texts.drop(columns=["", *self.drop], errors="ignore")
         return texts.map(self._cell)
 
-    def split_off(self, texts: Any) -> tuple[Any, dict[str, Any]]:
+    def split_off(
+        self, texts: Any, *, public: bool = False
+    ) -> tuple[Any, dict[str, Any]]:
         """Return a table without ids and weights, and these as `fit` has them.
 
-        A row without an id is a person of its own, and one without a weight has 0.
+        A row without an id is a person of its own, and a private one without a weight
+        has 0.
         """
         found: dict[str, Any] = {}
         if (person := self._beside.get("person")) is not None:
             one_each = texts[person].map(lambda one: one.strip() if one else object())
             found["groups"] = one_each
         if (weight := self._beside.get("weight")) is not None:
-            weights = as_numbers(texts[weight]).fillna(0.0).clip(0.0, 1e300)
+            weights = as_numbers(texts[weight])
+            if not public:
+                weights = weights.fillna(0.0).clip(0.0, 1e300)
             found["sample_weight"] = weights.to_numpy()
         return texts.drop(columns=[*self._beside.values()]), found
 

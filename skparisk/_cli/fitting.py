@@ -72,7 +72,7 @@ class _Public:
 
         target = reading.target
         texts = reading.texts(path, public=True).dropna(subset=[target])
-        texts, beside = reading.split_off(texts)
+        texts, beside = reading.split_off(texts, public=True)
         features = texts.drop(columns=target)
         if not len(features.columns):
             raise ValueError(f"'{path}' must have another column than the target.")

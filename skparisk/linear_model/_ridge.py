@@ -305,9 +305,9 @@ class PrivateRidge(
             "groups": groups,
             "groups_reference": groups_reference,
         }
-        rows = RowWeights(sample_weight, sample_weight_reference)
+        rows = RowWeights.of(sample_weight, sample_weight_reference, source)
         if solver == "moments":
-            if sample_weight is not None:
+            if any(given_weights is not None for given_weights in rows):
                 raise ValueError(
                     "sample_weight must be None with solver='moments', whose sums are "
                     "of rows that count alike."

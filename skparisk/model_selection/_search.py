@@ -371,7 +371,7 @@ class PrivateGridSearchCV(GridSearchCV):
             noise is seeded; and what the candidates warn of.
         """
         exponential = self._check_parameters()
-        check_consistent_length(X, y)
+        hide_values(check_consistent_length, X, y)
         if is_reference(X_reference):
             raise ValueError(
                 "X_reference must be records in a search, got a "

@@ -261,7 +261,8 @@ class TableReference(Held, Reference):
                 "clip must be False for a sparse matrix, got True: clip a dense array."
             )
         targets, ends = _check_targets(y, n_rows(records)), None
-        self._order: Any = slice(None)  # of the rows, as they were given
+        # Of the rows, as they were given; None: as they were drawn from others.
+        self._order: Any = slice(None)
         self._people: frozenset[Any] = frozenset()  # by which they are known again
         if groups is not None:
             people = group_rows(groups, "groups of the reference", n_rows(records))
@@ -330,7 +331,7 @@ class TableReference(Held, Reference):
             check_random_state(random_state, "random_state"),
         )
         table = cls(X, y, sampling, clip=clip)
-        table._sketch = sketch
+        table._sketch, table._order = sketch, None
         return table
 
     @property
@@ -390,7 +391,8 @@ class TableReference(Held, Reference):
             Numbers, or labels.
         """
         targets = _check_targets(y, n_rows(self.pool.X))
-        return self._with_targets(take_rows(targets, self._order))
+        in_order = slice(None) if self._order is None else self._order
+        return self._with_targets(take_rows(targets, in_order))
 
     def _with_targets(self, y: NDArray[Any] | None) -> Self:
         """Return the same records with targets in the order of the pool."""
@@ -434,7 +436,15 @@ class TableReference(Held, Reference):
         return other
 
     def _weighted(self, weights: NDArray[np.float64]) -> Self:
-        """Return the same records with how much each row counts, as it was given."""
+        """Return the same records with how much each row counts, as it was given.
+
+        Raises ValueError if nobody knows which rows they are.
+        """
+        if self._order is None:
+            raise ValueError(
+                "sample_weight_reference must be None for a TableReference of blocks, "
+                "of which rows were drawn: give the records themselves."
+            )
         in_order = take_rows(weights, self._order)
         return self._with(replace(self.pool, weights=in_order))
 

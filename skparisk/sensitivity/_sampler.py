@@ -809,6 +809,12 @@ default="auto"
             raise ValueError(
                 "groups must be None with query=None, which releases rows one by one."
             )
+        if query.sample_weights is not None:
+            raise IncompatibleError(
+                f"{query} is of records with weights, which a SensitivitySampler does "
+                "not take: give it to the estimator, in a FrozenEstimator, and that "
+                "sample_weight."
+            )
         people = private_people(groups, n_rows(parts[0]))
         return tuple(of_people(part, people) for part in parts)
 

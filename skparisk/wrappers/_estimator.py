@@ -619,9 +619,9 @@ class PrivateEstimator(
             needs_y=supervised,
             any_table=True,
         )
-        rows = RowWeights(sample_weight, sample_weight_reference)
+        rows = RowWeights.of(sample_weight, sample_weight_reference, source)
         table = rows.of_public(source, table)
-        if sample_weight is not None:
+        if rows.private is not None:
             if self._sums_leaves or self._sums_bounded:
                 raise IncompatibleError(
                     "sample_weight must be None for what is released as sums, of rows "

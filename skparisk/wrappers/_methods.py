@@ -72,16 +72,8 @@ def _answers(
 def _fits_and(method: str, does: str, returns: str) -> Any:
     """Return a method that fits, and then answers about the same records."""
 
-    def answer(
-        self: ServedMethods,
-        X: Any,
-        y: Any = None,
-        *,
-        X_reference: Any = None,
-        y_reference: Any = None,
-    ) -> Any:
-        fitted = self.fit(X, y, X_reference=X_reference, y_reference=y_reference)
-        return getattr(fitted, method)(X)
+    def answer(self: ServedMethods, X: Any, y: Any = None, **given: Any) -> Any:
+        return getattr(self.fit(X, y, **given), method)(X)
 
     name = f"fit_{method}"
     answer.__name__, answer.__qualname__ = name, f"ServedMethods.{name}"
@@ -89,8 +81,11 @@ def _fits_and(method: str, does: str, returns: str) -> Any:
 
         Parameters
         ----------
-        X, y, X_reference, y_reference : array-like
-            See `fit`.
+        X, y : array-like
+            Private records, and targets.
+
+        **given : dict
+            What else `fit` takes, such as `X_reference`.
 
         Returns
         -------
