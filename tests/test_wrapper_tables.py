@@ -512,7 +512,7 @@ def test_weights_and_partial_fits_are_refused():
     model = private(Ridge(), **DECLARED)
     X = FRAME[["age"]]
     with pytest.raises(ValueError, match="sample_weight_reference must be given"):
-        model.fit(X, SCORE, sample_weight=np.ones(90))
+        model.fit(X, SCORE, sample_weight=np.arange(90))
     model.fit(X, SCORE)
     assert not hasattr(model, "partial_fit")
 

@@ -161,9 +161,8 @@ class LogisticRegressionQuery(WeightedQuery):
         self, domain: Domain, n_records: int, relation: str
     ) -> LargestMove | None:
         box = domain.box
-        if self.fit_intercept or box is None or not longest_row(box):
-            return None
-        if self.sample_weights is not None:
+        unbounded = self.fit_intercept or self.sample_weights is not None
+        if unbounded or box is None or not longest_row(box):
             return None
         bound = solved_logistic_bound(
             self.C,
