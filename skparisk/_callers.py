@@ -11,6 +11,7 @@ from itertools import takewhile
 from types import FrameType
 from typing import Any
 
+import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -19,6 +20,7 @@ from sklearn.utils import get_tags
 from skparisk._words import LEAKS
 from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.core.claim import Leak
+from skparisk.core.sealed import take_rows
 
 
 def refuse_resampling_ensembles() -> None:
@@ -31,6 +33,17 @@ def refuse_resampling_ensembles() -> None:
                     "that repeats or weighs records, as its claim would be false. Use "
                     "bootstrap=False in a BaggingRegressor or BaggingClassifier."
                 )
+
+
+def take_bag(given: dict[str, Any]) -> None:
+    """Give a fit by bagging, which weighs its rows by 0 and 1, the rows of its bag."""
+    weights = given.get("sample_weight")
+    if weights is None or not any(_frames("sklearn.ensemble._bagging")):
+        return
+    rows = np.flatnonzero(weights)
+    for name in ("X", "y"):
+        given[name] = take_rows(given[name], rows)
+    del given["sample_weight"]
 
 
 def refuse_reference_in_other_units(

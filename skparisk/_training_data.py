@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,16 +172,6 @@ class RowWeights(NamedTuple):
 
     private: Any = None
     public: Any = None
-
-    @classmethod
-    def of(cls, private: Any, public: Any, source: SensitivitySource) -> Self:
-        """Return them; none if all private ones are 1, as ensembles give them."""
-        known = getattr(getattr(source, "query_", None), "sample_weights", None)
-        if private is not None and public is None and known is None:
-            ones = hide_values(np.asarray, private)
-            if ones.dtype.kind in "biuf" and (ones == 1).all():
-                return cls()
-        return cls(private, public)
 
     def of_public(
         self, source: SensitivitySource, table: Reference | None

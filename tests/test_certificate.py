@@ -448,6 +448,11 @@ CONTRADICTIONS = [
     ),
     (known, {"epsilon": 0.5, "risk": 0.61, "n_outputs": 1}, "at least 0.6106"),
     (known, {"sensitivity": math.inf, "risk": 0.9}, "risk must be at least 1"),
+    (
+        known,
+        {"law": "wishart", "norm": "trace", "epsilon": 0.5, "risk": 0.6, "gamma": 0.6},
+        "risk must be at least 1",
+    ),
     # A risk over pairs.
     (certificate, {"risk": 0.0499666}, r"risk must be at least 0\.0499667"),
     (certificate, {"risk": 0.0499666, "calibration": "dkw"}, "risk must be at least"),

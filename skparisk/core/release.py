@@ -160,10 +160,8 @@ def without_values(message: str) -> str:
     """Return the part of a message of others that shows no value of the data.
 
     What scikit-learn tells after a colon or on further lines may be values, such as the
-    text that is no number; but for the advice to reshape. Nor how many rows there are,
-    which is private of people with several.
+    text that is no number; but for the advice to reshape.
     """
-    message = re.sub(r"\((\d+)(?=,)", "(n", message)
     told = message.partition("\n")[0].partition(": ")[0]
     if told != message:
         told = (

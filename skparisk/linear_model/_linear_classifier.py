@@ -90,7 +90,7 @@ class PrivateLinearClassifier(
         table = reference_table(
             X_reference, y_reference, groups_reference, any_table=True
         )
-        rows = RowWeights.of(sample_weight, sample_weight_reference, source)
+        rows = RowWeights(sample_weight, sample_weight_reference)
         table = rows.of_public(source, table)
         people = Groups(groups)
         people.check(source, table)

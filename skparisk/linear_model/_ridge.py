@@ -305,7 +305,7 @@ class PrivateRidge(
             "groups": groups,
             "groups_reference": groups_reference,
         }
-        rows = RowWeights.of(sample_weight, sample_weight_reference, source)
+        rows = RowWeights(sample_weight, sample_weight_reference)
         if solver == "moments":
             if any(given_weights is not None for given_weights in rows):
                 raise ValueError(

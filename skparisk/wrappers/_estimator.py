@@ -619,7 +619,7 @@ class PrivateEstimator(
             needs_y=supervised,
             any_table=True,
         )
-        rows = RowWeights.of(sample_weight, sample_weight_reference, source)
+        rows = RowWeights(sample_weight, sample_weight_reference)
         table = rows.of_public(source, table)
         if rows.private is not None:
             if self._sums_leaves or self._sums_bounded:
