@@ -40,6 +40,8 @@ def take_bag(given: dict[str, Any]) -> None:
     weights = given.get("sample_weight")
     if weights is None or not any(_frames("sklearn.ensemble._bagging")):
         return
+    if not np.isin(weights, (0, 1)).all():
+        return  # those of a survey, which are refused without public ones
     rows = np.flatnonzero(weights)
     for name in ("X", "y"):
         given[name] = take_rows(given[name], rows)
