@@ -388,16 +388,17 @@ def _sums(
 ) -> NDArray[np.float64]:
     """Return the sums, which are whole numbers of parts; say nothing else of records.
 
-    A score that is no number counts as the worst. Of a person the mean counts; counts
-    are rounded down then, so that those of a person are no more than one together.
+    A score that is no number counts as the worst. A person counts with the mean of
+    their rows. Their counts are rounded down, and sum to one at most.
     """
     of_people = y.ndim > 1
-    layers = _layers(y[:, 1].astype(np.intp)) if of_people else [(slice(None), 1.0)]
-    y, mean = y[:, 0] if of_people else y, np.zeros((1, n_sums))
+    layers: Any = [(np.arange(len(y)), 1.0)]
+    if of_people:
+        y, layers = y[:, 0], _layers(y[:, 1].astype(np.intp))
+    mean = np.zeros((1, n_sums))
     with np.errstate(all="ignore"), silenced():
         for rows, shares in layers:
-            some = take_rows(X, rows), y[rows]
-            each = _each_or_worst(rule, n_sums, model, *some, bounds)
+            each = _each_or_worst(rule, n_sums, model, X, y, bounds, rows)
             mean = mean + np.clip(each, 0.0, 1.0) * shares
     parts = np.clip(mean, 0.0, 1.0) * rule.parts
     whole = np.floor(parts) if of_people and n_sums > 1 else np.rint(parts)
@@ -405,11 +406,11 @@ def _sums(
 
 
 def _layers(people: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Any]]:
-    """Yield rows, one of each person, and what share of their score each is.
+    """Yield one row of each person, and its share in the score of that person.
 
-    Of somebody with many rows those that are evenly spread among them. Always as many
-    rows are predicted together as there are people: the last bits of what is predicted
-    for one must not depend on how many rows another has.
+    A person with many rows counts with some of them, evenly spread. The model always
+    predicts as many rows at once as there are people: the number of rows of one must
+    not change the last bits of a prediction for another.
     """
     order = np.argsort(people, kind="stable")
     sizes = np.bincount(people)
@@ -429,9 +430,15 @@ def _beside(y: NDArray[Any], people: People) -> NDArray[Any]:
 
 
 def _each_or_worst(
-    rule: _Scoring, n_sums: int, model: Any, X: Any, y: NDArray[Any], bounds: Any
+    rule: _Scoring,
+    n_sums: int,
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    bounds: Any,
+    rows: NDArray[np.intp],
 ) -> NDArray[np.float64]:
-    """Return the scores of records; those that the model fails on have the worst.
+    """Return the scores of some records; those that the model fails on have the worst.
 
     The last bits of a prediction depend on how many records are predicted together,
     such as those of a product of matrices, and may decide its score. So the others are
@@ -450,11 +457,10 @@ def _each_or_worst(
             halves = slice(n // 2), slice(n // 2, None)
             return np.concatenate([halved(take_rows(X, h), y[h]) for h in halves])
 
-    rows = np.arange(len(y))
-    each = halved(take_rows(X, rows), y)
+    each = halved(take_rows(X, rows), y[rows])
     failed = np.isnan(each[:, 0])
     if failed.any() and not failed.all():
-        rows[failed] = rows[~failed][0]
+        rows = np.where(failed, rows[~failed][0], rows)
         each = halved(take_rows(X, rows), y[rows])
         failed |= np.isnan(each[:, 0])
     each[failed] = rule.worst

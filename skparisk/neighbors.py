@@ -285,9 +285,15 @@ def sample_people(
 ) -> tuple[Records, Any, NDArray[Any] | None]:
     """Return such a database, and whose each row is, if records are people."""
     pool, records = _sample(reference, n_records, seed, "given")
-    names = np.array([f"drawn {number}" for number in range(n_records)])
-    groups = None if pool.sizes is None else np.repeat(names, pool.sizes[records])
+    sizes = pool.sizes
+    groups = None if sizes is None else named_rows("drawn", sizes[records])
     return (*pool.take(records), groups)
+
+
+def named_rows(side: str, sizes: NDArray[np.intp]) -> NDArray[Any]:
+    """Return ids of rows, for people with so many each, as no other side has them."""
+    names = np.array([f"{side} {number}" for number in range(len(sizes))])
+    return np.repeat(names, sizes)
 
 
 def _sample(

@@ -37,6 +37,19 @@ def load_model(path):
     return skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
 
 
+# Of tables of wages, as `write_wages` makes them.
+FIT_WAGES = ["fit", "mine.csv", "--target", "wage", "--estimator", "ridge"]
+FIT_WAGES += ["--epsilon", "1", "--gamma", "0.2", "--reference", "public.csv"]
+FIT_WAGES += ["--output", "model.skops"]
+
+
+def write_wages(column, **tables):
+    """Write tables of three features, a target and one more column."""
+    for name, (X, y, beside) in tables.items():
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        frame.assign(wage=y, **{column: beside}).to_csv(f"{name}.csv")
+
+
 def refused(argv, capsys):
     """Return the one line that a command is refused with."""
     capsys.readouterr()

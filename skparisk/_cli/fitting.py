@@ -234,8 +234,11 @@ def _pipeline_of(estimator: str, public: _Public) -> Any:
     return make_pipeline(FrozenEstimator(columns.fit(public.X)), last)
 
 
-# What options of rows are not for, and those that do not go with them are.
-_ALIKE = {"person": "people of one row each", "weight": "rows that count alike"}
+# Options that exclude others, and why.
+_EXCLUDED = {
+    "person": (("schema", "secret_sample"), "people of one row each"),
+    "weight": (("schema", "secret_sample", "test"), "rows that count alike"),
+}
 
 # What each of them can be scored by.
 SCORES = {
@@ -481,9 +484,8 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
 
 
 def check_columns(options: argparse.Namespace) -> None:
-    """Refuse what is of single rows, or of rows that count alike, beside others."""
-    for column, what in _ALIKE.items():
-        names = ("schema", "secret_sample", *(["test"] * (column == "weight")))
+    """Refuse options that do not know people with several rows, or weights."""
+    for column, (names, what) in _EXCLUDED.items():
         given = [name for name in names if getattr(options, name) is not None]
         if getattr(options, column) is not None and given:
             raise ValueError(

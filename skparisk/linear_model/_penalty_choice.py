@@ -437,9 +437,7 @@ class _Fold:
         part = pool.part(train)
         self.X, self.y, self.n_records = part.X, part.y, part.n_records
         self._X, y = pool.take(test)
-        self._y, self._own = query.targets_of(
-            y
-        )  # targets, and weights if there are any
+        self._y, self._own = query.targets_of(y)  # and weights, if there are any
         if query.classes is None:
             targets, _ = query.targets_of(pool.y)
             self._spread = np.maximum(np.var(targets, axis=0).ravel(), 2.0**-1000)

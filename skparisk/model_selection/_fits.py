@@ -40,6 +40,7 @@ from skparisk.core.sealed import People, rows_of, take_rows
 from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger
 from skparisk.ledger._open import tell_open
+from skparisk.neighbors import named_rows
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import LearnedReference
 from skparisk.reference._records import as_records
@@ -107,10 +108,10 @@ def fit_estimator(estimator: Any, records: Records) -> Any:
     given = {
         "X_reference": rows_of(records.X_reference),
         "y_reference": rows_of(records.y_reference),
-        "groups_reference": _names(records.X_reference, "public"),
+        "groups_reference": _ids("public", records.X_reference),
     }
     given = {name: part for name, part in given.items() if part is not None}
-    own = {"groups": _names(records.X, "own")} if records.of_people else {}
+    own = {"groups": _ids("own", records.X)} if records.of_people else {}
     if isinstance(fresh, Pipeline):
         return _fit_pipeline(fresh, X, y, given, own)
     taken = _taken(fresh, given)
@@ -119,12 +120,10 @@ def fit_estimator(estimator: Any, records: Records) -> Any:
     return fresh.fit(X, y, **own, **{name: given[name] for name in taken})
 
 
-def _names(records: Any, side: str) -> NDArray[Any] | None:
-    """Return whose each row is, by names that no two people have."""
-    if not isinstance(records, People):
-        return None
-    names = np.array([f"{side} {number}" for number in range(len(records.ends))])
-    return np.asarray(names[records.numbers])
+def _ids(side: str, records: Any) -> NDArray[Any] | None:
+    """Return ids of the rows of people; None where records are rows."""
+    people = isinstance(records, People)
+    return named_rows(side, records.sizes) if people else None
 
 
 def leading_frozen_steps(estimator: Any) -> list[FrozenEstimator]:

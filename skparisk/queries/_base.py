@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skparisk.core.pairs import LargestMove
 from skparisk.core.release import without_values
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._sample_weights import SampleWeights, split_weights
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
@@ -251,7 +251,8 @@ class Query:
 
     def targets_of(self, y: Any) -> tuple[Any, Floats | None]:
         """Return targets, and weights of mean 1 if there are any."""
-        return split_weights(self.sample_weights, y)
+        known = self.sample_weights
+        return (y, None) if known is None or y is None else known.split(y)
 
     def check_has_targets(self, pool: RecordPool) -> None:
         """Raise ValueError if it needs targets, and a pool has none."""

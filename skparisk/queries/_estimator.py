@@ -354,7 +354,7 @@ def takes_targets(estimator: Any) -> bool:
 
 
 def weight_parameter(estimator: Any) -> str:
-    """Return by what name an estimator takes weights: its last step, in a Pipeline.
+    """Return the name of the weights in `fit`: of the last step, in a Pipeline.
 
     Raises
     ------

@@ -79,7 +79,7 @@ class MappedQuery(LinearQuery):
 
     @property
     def sample_weights(self) -> SampleWeights | None:  # type: ignore[override]
-        """What is known of weights of records, if these have any."""
+        """Scale of the weights of records, if there are any."""
         return self.query.sample_weights
 
     @property

@@ -42,8 +42,3 @@ class SampleWeights:
         if targets.shape[1] < 2:
             targets = targets[:, 0] if targets.shape[1] else None
         return targets, weights.clip(_LEAST, self.most / self.mean)
-
-
-def split_weights(known: SampleWeights | None, y: Any) -> tuple[Any, _Floats | None]:
-    """Return targets, and weights if these are there."""
-    return (y, None) if known is None or y is None else known.split(y)

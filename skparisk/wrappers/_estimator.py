@@ -693,13 +693,11 @@ class PrivateEstimator(
             fresh = clone(query.estimator)  # type: ignore[union-attr]
 
             def score_fit(X: Any, y: Any, X_held: Any, y_held: Any) -> float:
-                (y, own), (y_held, theirs) = (
-                    query.targets_of(y),
-                    query.targets_of(y_held),
-                )
+                y, own = query.targets_of(y)
                 weighted = {} if own is None else {weight_parameter(fresh): own}
                 fitted = clone(fresh).fit(X, decode(y), **weighted)
-                weighted = {} if theirs is None else {"sample_weight": theirs}
+                y_held, own = query.targets_of(y_held)
+                weighted = {} if own is None else {"sample_weight": own}
                 return float(fitted.score(X_held, decode(y_held), **weighted))
 
             public = replace(public, score_fit=score_fit)
