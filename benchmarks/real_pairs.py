@@ -54,7 +54,6 @@ from skparisk import (
     PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
-    ReferenceWarning,
     SensitivitySampler,
 )
 from skparisk.core.sealed import take_rows
@@ -357,7 +356,7 @@ def share_beyond(
     if problem.given == "sample_weight":
         given["sample_weight_reference"] = more[0][public]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReferenceWarning)
+        warnings.simplefilter("ignore")
         try:
             sampler = calibrated(
                 problem,
@@ -389,7 +388,7 @@ def share_beyond(
     shares = []
     for gamma in GAMMAS:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReferenceWarning)
+            warnings.simplefilter("ignore")
             try:
                 noise = sampler.calibrate(gamma=gamma).mechanism_
             except CalibrationError:

@@ -14,7 +14,7 @@ from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
 
 GAMMA, CONFIDENCE, EPSILON, SIZE, N_BLOCKS = 0.2, 0.95, 1.0, 22, 60
-RUNS = 1500
+RUNS = 800
 NOISE = CountNoise.at(EPSILON)
 
 
@@ -138,10 +138,10 @@ def test_a_narrow_reference_is_contradicted():
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_one_draw_of_the_noise_has_the_risk_that_is_claimed(law):
     """For a risk over noise and pair: over many blocks the share is gamma."""
-    asked = sampler(randomness="both", law=law)
-    counts = audits(judge_of(asked), 150)
-    n_all = 150 * N_BLOCKS
+    asked = sampler(n_pairs=2999, randomness="both", law=law)
+    counts = audits(judge_of(asked), 100)
+    n_all = 100 * N_BLOCKS
     share = counts.sum() / n_all
     assert share == pytest.approx(GAMMA, abs=0.03)
-    narrow = sampler(0.5, randomness="both", law=law)
-    assert audits(judge_of(narrow), 20).sum() / (20 * N_BLOCKS) > 0.3
+    narrow = sampler(0.5, 2999, randomness="both", law=law)
+    assert audits(judge_of(narrow), 10).sum() / (10 * N_BLOCKS) > 0.3
