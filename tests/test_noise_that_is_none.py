@@ -243,6 +243,7 @@ def test_what_describes_a_table_is_refused_for_its_extremes():
     assert quartiles.certificate_.evidence.n_constant == 2  # their counts
 
 
+@pytest.mark.slow
 def test_counts_of_a_fine_histogram_are_released():
     """Each moves in few pairs too, but has noise of the size of a person."""
     shapes = {"auto": 1.0, "isotropic": 0.8, "diagonal": 0.6, "whitened": 0.8}

@@ -615,6 +615,7 @@ def test_bounds_of_people_take_the_domain_of_the_reference():
 
 
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+@pytest.mark.slow
 def test_a_model_of_private_people_alone():
     model = PrivateEstimator(Ridge(), random_state=0).fit(X, Y, groups=IDS)
     assert model.certificate_.unit == "person"
@@ -646,6 +647,7 @@ def test_a_search_is_of_people():
     )
 
 
+@pytest.mark.slow
 def test_a_search_of_a_pipeline_and_of_a_table_of_people():
     given = {"X_reference": None, "y_reference": None, "groups_reference": None}
     table = TableReference(X_PUBLIC, Y_PUBLIC > 0, groups=PUBLIC)
@@ -701,7 +703,12 @@ AUDIT = {
 
 
 @pytest.mark.parametrize(
-    "model", [PrivateRidge(), PrivateRidge(combine=None), PrivateLogisticRegression()]
+    "model",
+    [
+        PrivateRidge(),
+        PrivateRidge(combine=None),
+        pytest.param(PrivateLogisticRegression(), marks=pytest.mark.slow),
+    ],
 )
 def test_an_audit_is_of_blocks_of_people(model):
     """The claim is supported, and one from people who differ less is not."""

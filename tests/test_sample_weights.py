@@ -99,22 +99,26 @@ EXACT = {"tol": 1e-10, "max_iter": 10_000}
 )
 def test_without_noise_it_is_the_weighted_fit_of_scikit_learn(model, same, y):
     model.set_params(epsilon=np.inf, gamma=0.3, sensitivity__n_pairs=20)
-    released = fitted(model, y)
+    released = fitted(model.set_params(random_state=0), y)
     same.fit(X, y[0], sample_weight=USED)
     served = getattr(released, "estimator_", released)
     np.testing.assert_allclose(served.coef_, same.coef_, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(served.intercept_, same.intercept_, atol=1e-5)
 
 
-@pytest.mark.parametrize("combine", [None, "auto"])
+@pytest.mark.parametrize(
+    "combine", [None, pytest.param("auto", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     ("model", "y"),
     [
         (PrivateRidge(), (Y, Y_PUBLIC)),
         (PrivateLogisticRegression(), LABELS),
-        (PrivateLogisticRegression(), THREE),
+        pytest.param(PrivateLogisticRegression(), THREE, marks=pytest.mark.slow),
         (PrivateEstimator(make_pipeline(StandardScaler(), Ridge())), (Y, Y_PUBLIC)),
-        (PrivateEstimator(HuberRegressor()), (Y, Y_PUBLIC)),
+        pytest.param(
+            PrivateEstimator(HuberRegressor()), (Y, Y_PUBLIC), marks=pytest.mark.slow
+        ),
         (PrivateEstimator(SGDRegressor()), (Y, Y_PUBLIC)),
     ],
 )
