@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import dataclasses
 import math
 import pickle
 
@@ -33,7 +32,6 @@ from skparisk import (
 )
 from skparisk.core import Leak
 from skparisk.linear_model import ridge_sensitivity_bound
-from skparisk.linear_model._ridge import BoundedRidge
 from skparisk.queries import MeanQuery, Query, RidgeQuery
 from skparisk.reference import SchemaReference, TableReference
 
@@ -760,31 +758,22 @@ def test_what_moments_cannot_do_is_refused():
 
 
 def test_the_better_of_two_is_released():
-    """Known before: moments where the penalty is small, and not where it is large."""
-    problem = BoundedRidge(
-        n_records=5000,
-        n_features=5,
-        n_targets=1,
-        alpha=1.0,
-        epsilon=1.0,
-        x_norm=2.0,
-        y_bounds=(-1.0, 1.0),
-    )
-    assert problem.moments_are_better
-    for other in (
-        {"n_records": 300, "alpha": 3000.0},
-        {"epsilon": math.inf},
-        {"n_records": 50},
-        {"alpha": 1e-10},  # refused, as the solver is not exact
-        {"y_bounds": (1.0, 1.0)},
-    ):
-        assert not dataclasses.replace(problem, **other).moments_are_better
+    """Moments where the penalty is small, and not where it is large."""
     rng = np.random.default_rng(0)
     A = rng.uniform(-1, 1, size=(5000, 5))
     b = np.clip(A @ np.ones(5) / 4 + rng.normal(size=5000) / 4, -1, 1)
     bound = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-1.0, 1.0)}
-    assert PrivateRidge(1.0, **bound).fit(A, b).moments_ is not None
-    assert PrivateRidge(3000.0, **bound).fit(A[:300], b[:300]).moments_ is None
+    for alpha in (None, 1.0, 1200.0):
+        assert PrivateRidge(alpha, **bound).fit(A[:300], b[:300]).moments_ is not None
+    for other in (
+        {"alpha": 1201.0},
+        {"alpha": [1.0]},
+        {"epsilon": math.inf},
+        {"y_bounds": (1.0, 1.0)},
+        {"fit_intercept": False},
+    ):
+        model = PrivateRidge(**({"alpha": 1.0} | bound | other))
+        assert model.fit(A[:300], b[:300]).moments_ is None
     scores = {
         solver: np.median(
             [
