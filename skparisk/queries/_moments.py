@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
-from skparisk.core.pairs import LargestMove
 from skparisk.queries._sums import SumQuery
-from skparisk.reference._domain import Domain
 
 # Whole numbers up to this are floats, and so is each sum of them that stays below.
 _LARGEST_SUM = 2**53
@@ -235,45 +233,6 @@ class MomentsQuery(SumQuery):
         linear, count = np.split(sums[:, alone], [-1], axis=1)
         parts = [linear, sums[:, ~alone], *([count] if self.counts_rows else [])]
         return np.concatenate(parts, axis=1) * self._steps
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        boxes = [domain.box, *([domain.target_box] if self.needs_y else [])]
-        known = [box for box in boxes if box is not None]
-        if len(known) < len(boxes):
-            return None
-        box = np.concatenate(known, axis=1)
-        with np.errstate(over="ignore"):
-            ends = (box - np.array(self.center)) / np.array(self.scale)
-        low, high = ends.clip(-self.limit, self.limit)
-        if self.radius is None:  # rounded by half of the grid at the most
-            low, high = low - self.grid, high + self.grid
-        else:  # shortened, and rounded towards 0
-            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-            features = slice(self.n_columns - self.n_targets)
-            low[features] = low[features].clip(min=-self.radius)
-            high[features] = high[features].clip(max=self.radius)
-        i, j = np.triu_indices(self.n_columns)
-        corners = np.stack([a[i] * b[j] for a in (low, high) for b in (low, high)])
-        least, most = corners.min(axis=0), corners.max(axis=0)
-        least[i == j] = least[i == j].clip(min=0.0)
-        moves = np.concatenate([high - low, most - least])
-        longest = np.maximum(np.abs(low), np.abs(high))
-        if relation == "add-remove":
-            sizes = np.maximum(np.abs(least), np.abs(most))
-            moves = np.maximum(moves, np.concatenate([longest, sizes]))
-        squares = longest**2
-        length = float(squares[: self.n_columns - self.n_targets].sum())
-        if self.radius is not None:
-            length = min(length, self.radius**2)
-        length += float(squares[self.n_columns - self.n_targets :].sum())
-        # Half of what all products make up, and half of the squares once more.
-        squared = length**2 + 0.5 * float(squares @ squares)
-        linear = moves[: self.n_columns]
-        l2 = math.sqrt(squared + float(linear @ linear))
-        l2 = min(l2, float(np.linalg.norm(moves)))
-        return LargestMove(moves * _SLACK, l2 * _SLACK)
 
     @property
     def _steps(self) -> NDArray[np.float64]:
