@@ -616,8 +616,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound" is proven
-        for records in `bounds`, or in those of a schema. A known one, such as
-        :func:`~skparisk.queries.moments_sensitivity_bound`, is for bounds of [-1, 1].
+        for records in `bounds`, or in those of a schema. A known one is of all sums
+        together, in units in which bounds are [-1, 1].
 
     bounds : pair of float or sequence of pairs, default=None
         Lowest and highest value, of all features or of each, public. Private records

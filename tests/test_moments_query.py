@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from skparisk import SensitivitySampler
 from skparisk.neighbors import bind_pairs, draw_pairs
-from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.queries import MomentsQuery
 from skparisk.queries._moments import shorten
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
@@ -83,96 +82,6 @@ def test_records_are_within_limit_and_radius():
     inside = np.array([[0.1, 0.2, 0.0]])
     np.testing.assert_allclose(query(inside)[:3], inside[0], atol=1e-6)
     np.testing.assert_array_equal(query(np.zeros((1, 3))), np.zeros(9))
-
-
-def farthest(d, radius=None, n_targets=0, seed=0):
-    """Search for two records in box and ball that are far apart in the l1 norm."""
-    rng = np.random.default_rng(seed)
-    i, j = np.triu_indices(d)
-
-    def inside(x):
-        x = x.clip(-1, 1)
-        if radius is not None:
-            features = x[:, : d - n_targets]
-            lengths = np.linalg.norm(features, axis=1, keepdims=True)
-            features *= np.minimum(1, radius / np.maximum(lengths, 1e-12))
-        return x
-
-    def apart(a, b):
-        products = np.abs(a[:, i] * a[:, j] - b[:, i] * b[:, j])
-        return np.hstack([np.abs(a - b), products]).sum(axis=1)
-
-    z, w = (inside(side) for side in rng.uniform(-1, 1, size=(2, 30, d)))
-    best = apart(z, w)
-    for step in np.geomspace(1.0, 1e-3, 300):
-        a = inside(z + step * rng.normal(size=z.shape) * (rng.random(z.shape) < 0.5))
-        b = inside(w + step * rng.normal(size=w.shape) * (rng.random(w.shape) < 0.5))
-        found = apart(a, b)
-        better = found > best
-        z[better], w[better], best[better] = a[better], b[better], found[better]
-    return best.max()
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_the_bound_of_a_box_is_attained(d):
-    """At 1 and -1/(d + 1) in every column, and nowhere exceeded in a search."""
-    bound = moments_sensitivity_bound(d)
-    attained = moments(np.ones(d)) - moments(np.full(d, -1 / (d + 1)))
-    assert np.abs(attained).sum() == pytest.approx(bound, rel=1e-12)
-    found = farthest(d)
-    assert 0.95 * bound < found <= bound * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("d", [1, 3, 8])
-@pytest.mark.parametrize("share", [0.2, 0.8])
-def test_the_bound_of_a_ball_holds(d, share):
-    """It is nowhere exceeded in a search, and less than twice what that finds."""
-    radius = share * d**0.5
-    bound = moments_sensitivity_bound(d, radius=radius)
-    assert 0.5 * bound < farthest(d, radius) <= bound
-    assert bound <= moments_sensitivity_bound(d)
-    assert moments_sensitivity_bound(d, radius=radius / 2) < bound
-
-
-@pytest.mark.parametrize(("d", "n_targets"), [(2, 1), (5, 1), (5, 2), (8, 3)])
-def test_the_bound_of_a_ball_is_the_least_that_a_matrix_says(d, n_targets):
-    """That of the symmetric matrix of signs, with rows in the best of all units."""
-    radius = 0.7
-    form = np.full((d + 1, d + 1), 0.5) + np.diag(np.full(d + 1, 0.5))
-    form[0, 0] = 0.0
-
-    def bound(logs):
-        a, b = np.exp(logs)
-        units = np.repeat([1 / a, 1.0, 1 / b], [1, d - n_targets, n_targets]) ** 0.5
-        size = np.linalg.norm(units[:, None] * form * units)
-        return 2**0.5 * size * (a + radius**2 + n_targets * b)
-
-    least = minimize(bound, [0.0, 0.0], method="Nelder-Mead", tol=1e-10).fun
-    near = [np.log(radius**2) + x for x in np.log(np.geomspace(2**-6, 2**6, 97))]
-    tried = min(bound((a, b)) for a in near for b in near)
-    box = moments_sensitivity_bound(d)
-    found = moments_sensitivity_bound(d, n_targets=n_targets, radius=radius)
-    assert min(box, least * (1 - 1e-9)) <= found <= min(box, 1.01 * least)
-    assert found < box or d < 5
-    assert found == box or found > tried * (1 + 2.0**-42)
-
-
-@pytest.mark.parametrize("n_targets", [1, 2])
-def test_the_bound_with_targets_holds(n_targets):
-    """Of features in a ball beside targets in a box."""
-    known = {"n_targets": n_targets, "radius": 0.9}
-    bound = moments_sensitivity_bound(5, **known)
-    assert 0.4 * bound < farthest(5, 0.9, n_targets) <= bound
-
-
-def test_parameters_of_the_bound_are_checked():
-    """By name and value."""
-    with pytest.raises(ValueError, match="n_targets must be less"):
-        moments_sensitivity_bound(2, n_targets=2)
-    for known in ({"n_columns": 0}, {"n_targets": -1}, {"radius": 0.0}):
-        (name,) = known
-        with pytest.raises(ValueError, match=rf"^{name} must be"):
-            moments_sensitivity_bound(**{"n_columns": 3, **known})
 
 
 def test_rows_are_shortened_to_hardly_less_than_the_radius():
