@@ -242,7 +242,9 @@ def worst_neighbors(n, alpha, relation, seed):
         if not len(second):
             continue
         theta = [
-            Ridge(alpha=alpha, fit_intercept=False).fit(rows[d], targets[d]).coef_
+            np.linalg.solve(
+                rows[d].T @ rows[d] + alpha * np.eye(2), rows[d].T @ targets[d]
+            )
             for d in (first, second)
         ]
         best = max(best, float(np.linalg.norm(theta[0] - theta[1])))
