@@ -36,10 +36,6 @@ class Minimum(NamedTuple):
     inverse: Floats  # (m, n_logits q, n_logits q): of second derivatives
     since: Floats  # (m,): how far scores are from where these are
 
-    def take(self, which: Any) -> Minimum:
-        """Select databases."""
-        return Minimum(*(part[which] for part in self))
-
 
 @dataclass
 class _Way:
@@ -148,7 +144,7 @@ class LogLoss:
         ends = Minimum(theta, inverse, np.full(m, np.nan))
         if not m:
             return ends
-        way = self._begin(weights) if near is None else self._begin_near(weights, near)
+        way = self._begin(weights, near)
         far_off = 1.0 if self._is_large else _SAME
         for number in range(_MOST_STEPS):
             slope = self._slope(way.scores, way.weights, way.theta)
@@ -179,9 +175,16 @@ class LogLoss:
                 way = way.take(way.going)
         return ends
 
-    def _begin(self, weights: Floats) -> _Way:
-        """Return where all begin; with far records at 0, which else takes long."""
+    def _begin(self, weights: Floats, near: Minimum | None) -> _Way:
+        """Return where others ended, with their curvature; or else where all begin.
+
+        With far records at 0, which else takes long.
+        """
         m = len(weights)
+        if near is not None:
+            theta, inverse, since = (part.copy() for part in near)
+            own = np.zeros(m, dtype=bool)
+            return _Way(weights, theta, self._scores(theta), inverse, since, own)
         theta, since = np.tile(self._start, (m, 1, 1)), np.zeros(m)
         scores = self._scores(self._start[None])  # the same for all
         away = ~(np.abs(scores[0]).max(axis=0) < _FAR)
@@ -190,12 +193,6 @@ class LogLoss:
             scores = self._scores(theta)
         inverse, own = self._first_inverse(weights), np.zeros(m, dtype=bool)
         return _Way(weights, theta, scores, inverse, since, own)
-
-    def _begin_near(self, weights: Floats, near: Minimum) -> _Way:
-        """Return where other databases ended, with their curvature."""
-        theta, own = near.theta.copy(), np.zeros(len(weights), dtype=bool)
-        inverse, since = near.inverse.copy(), near.since.copy()
-        return _Way(weights, theta, self._scores(theta), inverse, since, own)
 
     def _renew(self, way: _Way, which: NDArray[np.bool_]) -> None:
         """Take curvature of some databases where they are."""
