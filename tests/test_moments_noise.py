@@ -52,7 +52,7 @@ def test_the_loss_is_at_most_the_trace_norm():
     Tails of the difference of what the matrix says of either record.
     """
     rng = np.random.default_rng(0)
-    n, epsilon = 500_000, 1.0
+    n, epsilon = 200_000, 1.0
     G, H = rng.normal(size=(2, n, 2, 3))
     # Records of squared length 1 along both axes: 2 is the trace norm.
     for share, most in ((1.0, epsilon), (0.5, 2 * epsilon)):

@@ -331,7 +331,6 @@ def test_noise_is_as_the_sampler_says():
         {"law": "gaussian", "randomness": "both", "noise_shape": "whitened"},
         {"noise_shape": "diagonal", "n_pairs": 200},
         {"n_pairs": 600, "calibration": "dkw", "gamma": 0.2},
-        {"n_pairs": 300, "calibration": "pac"},
         {"n_pairs": 1100, "gamma": 0.001},
         {"n_pairs": 300, "advantage": 0.005},
         {"relation": "add-remove", "n_records": 120},
