@@ -94,7 +94,6 @@ _MODULES = (
     "mechanisms",
     "neighbors",
     "papers",
-    "preprocessing",
     "queries",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skparisk.core.checks import (
     PrivacyLeakWarning,
@@ -49,6 +50,32 @@ def warn_private_reference() -> None:
         'how to choose, under "Little or no public data".',
         PrivacyLeakWarning,
     )
+
+
+def check_bounds(
+    bounds: Any, name: str, width: int | None = None
+) -> NDArray[np.float64]:
+    """Return the lowest and the highest value of each column, (width, 2).
+
+    One pair may stand for all columns, where it is known how many there are.
+    """
+    try:
+        ends = np.asarray(bounds, dtype=np.float64)
+    except (TypeError, ValueError):
+        ends = np.empty(0)
+    if width is not None and ends.shape == (2,):
+        ends = np.tile(ends, (width, 1))
+    with np.errstate(all="ignore"):
+        right = ends.ndim == 2 and ends.shape == (width or max(len(ends), 1), 2)
+        sizes = np.diff(ends) if right else np.zeros(1)
+    if not ((sizes > 0) & np.isfinite(sizes)).all():
+        several = "," if width is None else f", or one for each of the {width} columns,"
+        raise ValueError(
+            f"{name} must be a pair (lowest, highest) of finite numbers"
+            f"{' for each feature' * (width is None)}{several} with lowest < highest; "
+            f"got {bounds!r}."
+        )
+    return ends
 
 
 def check_flag(value: Any, name: str) -> bool:

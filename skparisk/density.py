@@ -13,6 +13,7 @@ from scipy.special import roots_legendre
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._checks import check_bounds
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
@@ -20,7 +21,6 @@ from skparisk._training_data import Groups, read_as_public, reference_table
 from skparisk.core.checks import check_at_least
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
-from skparisk.queries._density import check_bounds
 from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateKernelDensity"]
@@ -163,7 +163,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         Groups().check(source, table)
         private, _ = read_as_public(source, table, X)
         records = validate_private(self, private, dtype=np.float64)
-        pairs = box * records.shape[1] if len(box) == 1 else box
+        pairs: Any = box if len(box) > 1 else np.tile(box, (records.shape[1], 1))
         query = DensityQuery(pairs, self.bandwidth, self.kernel, self.lattice_size)
         clipped = query.clip(records)
         data = self._recognize(source, X, clipped, None, table)
@@ -212,12 +212,12 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         return float(self.score_samples(X).sum())
 
 
-def _check_box(bounds: Any) -> tuple[tuple[float, float], ...]:
+def _check_box(bounds: Any) -> NDArray[np.float64]:
     """Return one pair for all features, or one for each."""
     single = isinstance(bounds, Sequence | np.ndarray) and all(
         np.isscalar(bound) for bound in bounds
     )
-    return check_bounds([bounds] if single else bounds)
+    return check_bounds([bounds] if single else bounds, "bounds")
 
 
 def _positive_mass(polynomial: BernsteinPolynomial) -> float:

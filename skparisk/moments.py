@@ -19,6 +19,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._checks import check_bounds
 from skparisk._fitted import whole_fit
 from skparisk._linear_predictions import LinearPredictions
 from skparisk._matrix_noise import MatrixNoise
@@ -243,7 +244,7 @@ def declared_units(
     elif widths[1] and y_bounds is None:
         raise ValueError("y_bounds must be given with bounds, for the targets.")
     ends = [
-        _check_bounds(box, name, width)
+        check_bounds(box, name, width)
         for box, name, width in zip(boxes, names, widths, strict=True)
         if width
     ]
@@ -305,25 +306,6 @@ def pair_rows(
     sampler.set_params(n_pairs=n_pairs)
     sampler._terms = terms
     return table.pool.part(rows[:n_apart]), paired
-
-
-def _check_bounds(bounds: Any, name: str, width: int) -> Floats:
-    """Return lowest and highest value of each column."""
-    try:
-        ends = np.asarray(bounds, dtype=np.float64)
-    except (TypeError, ValueError):
-        ends = np.empty(0)
-    if ends.shape == (2,):
-        ends = np.tile(ends, (width, 1))
-    with np.errstate(over="ignore"):
-        right = ends.shape == (width, 2) and np.isfinite(ends).all()
-        if not right or not (ends[:, 0] < ends[:, 1]).all():
-            raise ValueError(
-                f"{name} must be a pair (lowest, highest) of finite numbers, or one "
-                f"for each of the {width} columns, with lowest < highest; got "
-                f"{bounds!r}."
-            )
-    return ends
 
 
 # A constant against a usual feature, which is near the best on the stand-ins of the
@@ -616,8 +598,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound" is proven
-        for records in `bounds`, or in those of a schema. A known one, such as
-        :func:`~skparisk.queries.moments_sensitivity_bound`, is for bounds of [-1, 1].
+        for records in `bounds`, or in those of a schema. A known one is of all sums
+        together, in units in which bounds are [-1, 1].
 
     bounds : pair of float or sequence of pairs, default=None
         Lowest and highest value, of all features or of each, public. Private records

@@ -32,7 +32,10 @@ LOGISTIC = PrivateLogisticRegression(1.0, sensitivity=FEW, random_state=0)
 SQUARED = PrivateLinearSVC(1.0, sensitivity=FEW, random_state=0)
 HINGE = PrivateLinearSVC(1.0, loss="hinge", sensitivity=FEW, random_state=0)
 SHELLS = {"logistic": LOGISTIC, "squared hinge": SQUARED, "hinge": HINGE}
-each_shell = pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
+# What both losses of a support vector machine do alike.
+each_shell = pytest.mark.parametrize(
+    "shell", [LOGISTIC, SQUARED], ids=["logistic", "squared hinge"]
+)
 
 
 def in_turn(cases):

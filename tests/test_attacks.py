@@ -38,7 +38,6 @@ from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import (
     DensityQuery,
     FunctionQuery,
@@ -484,16 +483,6 @@ def test_no_error_shows_a_value_of_private_data():
         shown = said(caught.value)
         assert "91234" not in shown
         assert "owes" not in shown
-
-
-def test_no_error_shows_a_value_of_records_that_are_randomized():
-    for kind in ["complex X", "column", "cube", "ragged", "infinite"]:
-        transformer = RandomizedResponseTransformer(categories=[[0.0, 1.0]] * 2)
-        transformer.fit(np.zeros((1, 2)))
-        X, _ = with_secret(kind)
-        with pytest.raises((TypeError, ValueError)) as caught:
-            transformer.transform(X)
-        assert "91234" not in said(caught.value)
 
 
 def test_scikit_learn_does_show_values():

@@ -41,7 +41,6 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from skparisk.preprocessing import RandomizedResponseTransformer
 
 rng = np.random.default_rng(0)
 X, X_public = rng.uniform(size=(2, 40, 2))
@@ -54,9 +53,6 @@ gaussian = clone(fitted).set_params(law="gaussian", delta=1e-5).fit(X_public)
 scores = clone(fitted).set_params(query=lambda X: X.mean(axis=0), law="exponential")
 scores.fit(X_public)
 coin = DiscreteMechanism([[0.75, 0.25], [0.25, 0.75]])
-survey = RandomizedResponseTransformer(2.0, categories=[[0, 1], [0, 1, 2]]).fit(
-    [[0, 0]]
-)
 reference = {"X_reference": X_public, "y_reference": y_public}
 class_reference = {"X_reference": X_public, "y_reference": labels}
 
@@ -99,7 +95,6 @@ RELEASES = {
     "sampler, gaussian": (lambda: gaussian.release(X), (1.0, 1e-5, 0.05)),
     "sampler, exponential": (lambda: scores.release(X), (1.0, 0.0, 0.05)),
     "records": (lambda: local.transform(X), (1.0, 0.0, 0.05)),
-    "survey": (lambda: survey.transform([[0, 0], [1, 2]]), (survey.epsilon_,)),
     "ridge": (
         lambda: PrivateRidge(sensitivity=pairs).fit(X, y, **reference),
         (1.0, 0.0, 0.05),
@@ -314,7 +309,6 @@ def test_noise_is_drawn_by_those_who_charge_only():
         "core/laws.py",
         "mechanisms/_discrete.py",
         "mechanisms/_exponential.py",
-        "preprocessing.py",
     }
 
 

@@ -58,7 +58,6 @@ MINTING = {
     "mechanisms/_additive.py",
     "metrics.py",
     "model_selection/_exponential.py",
-    "preprocessing.py",
     "reference/_learning.py",
 }
 

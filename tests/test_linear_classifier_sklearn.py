@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from checks_of_weights import WEIGHTS
 from linear_classifiers import (
     BOUND,
@@ -31,8 +30,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from skparisk import (
@@ -42,7 +39,6 @@ from skparisk import (
     PrivateLogisticRegression,
     SensitivitySampler,
 )
-from skparisk.core import Leak
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, MeanQuery
 from skparisk.reference import CallableReference
 
@@ -152,28 +148,6 @@ def test_data_frames():
             model.predict(swapped)
         with pytest.raises(IncompatibleError, match="has the same columns in another"):
             model.fit(columns, Y, X_reference=swapped, y_reference=Y_PUBLIC)
-
-
-def test_the_reference_is_routed_through_a_pipeline_and_transformed():
-    shell = LOGISTIC
-    shifted, public = X * 100 + 7, X_PUBLIC * 100 + 7
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = make(shell).set_fit_request(X_reference=True, y_reference=True)
-        pipeline = make_pipeline(
-            StandardScaler(), model, transform_input=["X_reference"]
-        )
-        with pytest.warns(PrivacyLeakWarning, match="standardscaler to public data"):
-            pipeline.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
-        scaler = StandardScaler().fit(shifted)
-        direct = make(shell).fit(
-            scaler.transform(shifted),
-            Y,
-            X_reference=scaler.transform(public),
-            y_reference=Y_PUBLIC,
-        )
-    certificate = direct.certificate_.weaken(leaks=[Leak.LEARNS_MORE])
-    assert pipeline[-1].certificate_ == certificate
-    assert pipeline.predict(shifted).shape == (100,)
 
 
 @pytest.mark.slow

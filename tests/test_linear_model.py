@@ -1,24 +1,19 @@
 """PrivateRidge: every way to give the sensitivity, and what stays on the model."""
 
 import contextlib
-import copy
-import dataclasses
 import math
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from query_pairs import InBlocks
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from unnoised import numbers_in
@@ -33,8 +28,7 @@ from skparisk import (
 )
 from skparisk.core import Leak
 from skparisk.linear_model import ridge_sensitivity_bound
-from skparisk.linear_model._ridge import BoundedRidge
-from skparisk.queries import MeanQuery, Query, RidgeQuery
+from skparisk.queries import Query, RidgeQuery
 from skparisk.reference import SchemaReference, TableReference
 
 A_DAY = np.timedelta64(1, "D")  # no number, though of a kind of integers
@@ -160,25 +154,6 @@ def test_penalty_of_each_target():
         PrivateRidge([1.0, 2.0, 3.0]).fit(X, y, **reference)
 
 
-def test_noise_differs_each_time_also_with_random_state():
-    model = PrivateRidge(random_state=0)
-    first, second = (model.fit(X, Y, **PUBLIC).coef_ for _ in range(2))
-    assert (first != second).all()
-
-
-def test_noise_repeats_only_with_noise_random_state_which_warns():
-    for way in WAYS:
-        parameters, reference = WAYS[way]
-        model = PrivateRidge(noise_random_state=1, random_state=0, **parameters)
-        coefs = []
-        for _ in range(2):
-            with pytest.warns(PrivacyLeakWarning, match="not private"):
-                coefs.append(model.fit(X, Y, **reference).coef_)
-        np.testing.assert_array_equal(*coefs)
-        assert not model.certificate_.private
-        assert "NOT private" in model.certificate_.guarantee
-
-
 def exact_statistics():
     ridge = Ridge().fit(X, Y)
     residuals = Y - ridge.predict(X)
@@ -245,56 +220,6 @@ def test_samplers_that_were_fitted_on_the_training_data_are_refused():
         assert not hasattr(model, "certificate_")
 
 
-def test_fitted_pairs_serve_every_target():
-    first = PrivateRidge(random_state=0).fit(X, Y, **PUBLIC)
-    again = PrivateRidge(epsilon=0.2, gamma=0.3, sensitivity=first.sampler_).fit(X, Y)
-    assert again.sampler_.differences_ is first.sampler_.differences_
-    expected = first.sampler_.calibrate(epsilon=0.2, gamma=0.3)
-    assert again.sensitivity_ == expected.sensitivity_
-    assert again.sensitivity_ < first.sensitivity_
-    assert (again.epsilon_, again.gamma_) == (0.2, 0.3)
-    assert first.sampler_.epsilon == 1.0
-
-
-def test_fitted_pairs_in_a_search_are_frozen():
-    n_train = 100
-    sampler = SensitivitySampler(RidgeQuery(), n_records=n_train, random_state=0)
-    sampler.fit(X_PUBLIC, Y_PUBLIC)
-    model = PrivateRidge(sensitivity=FrozenEstimator(sampler))
-    grid = {"epsilon": [0.1, 1.0], "gamma": [0.05, 0.2]}
-    search = GridSearchCV(model, grid, cv=2, refit=False).fit(X, Y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
-        seeded = clone(model).set_params(noise_random_state=0).fit(X[:100], Y[:100])
-    assert not seeded.certificate_.private
-    assert sampler.noise_random_state is None
-
-
-@pytest.mark.slow
-def test_sampler_parameters_stand_unless_the_model_has_its_own():
-    sampler = SensitivitySampler(
-        n_pairs=200, random_state=5, n_jobs=2, verbose=0, gamma=0.5, epsilon=9.0
-    )
-    model = PrivateRidge(sensitivity=sampler).fit(X, Y, **PUBLIC)
-    fitted = model.sampler_
-    assert (fitted.n_pairs, fitted.random_state, fitted.n_jobs) == (200, 5, 2)
-    assert (fitted.gamma, fitted.epsilon) == (0.05, 1.0)
-    model.set_params(random_state=6, n_jobs=1).fit(X, Y, **PUBLIC)
-    assert (model.sampler_.random_state, model.sampler_.n_jobs) == (6, 1)
-    assert sampler.get_params()["query"] is None
-    assert not hasattr(sampler, "certificate_")
-
-
-def test_add_remove_needs_a_public_number_of_records():
-    sampler = SensitivitySampler(relation="add-remove", n_pairs=100)
-    model = PrivateRidge(sensitivity=sampler)
-    with pytest.raises(ValueError, match="n_records must be given"):
-        model.fit(X, Y, **PUBLIC)
-    model.set_params(sensitivity__n_records=201).fit(X, Y, **PUBLIC)
-    assert model.certificate_.evidence.n_records == 201
-    assert "one added or removed record" in model.certificate_.guarantee
-
-
 # The analytic bound
 
 
@@ -317,7 +242,9 @@ def worst_neighbors(n, alpha, relation, seed):
         if not len(second):
             continue
         theta = [
-            Ridge(alpha=alpha, fit_intercept=False).fit(rows[d], targets[d]).coef_
+            np.linalg.solve(
+                rows[d].T @ rows[d] + alpha * np.eye(2), rows[d].T @ targets[d]
+            )
             for d in (first, second)
         ]
         best = max(best, float(np.linalg.norm(theta[0] - theta[1])))
@@ -346,7 +273,7 @@ def test_bound_is_not_exceeded_and_nearly_attained(n, alpha, attained, relation)
     assert attained * bound < worst <= bound * (1 + 1e-9)
 
 
-@settings(derandomize=True)
+@settings(derandomize=True, max_examples=40)
 @given(
     n=st.integers(1, 10**6),
     alpha=st.floats(1e-3, 1e6),
@@ -479,20 +406,6 @@ def test_rounding_of_ridge_itself_is_sampled_too(offset, scale, alpha):
 # As part of scikit-learn
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_data_frames(library):
-    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
-    columns = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
-    public = frame(dict(zip("abc", X_PUBLIC.T, strict=True)))
-    model = PrivateRidge(random_state=0)
-    model.fit(frame(columns), Y, X_reference=public, y_reference=Y_PUBLIC)
-    assert list(model.feature_names_in_) == ["a", "b", "c"]
-    assert model.predict(frame(columns)).shape == (200,)
-    swapped = frame(dict(zip("bac", X_PUBLIC.T, strict=True)))
-    with pytest.raises(IncompatibleError, match="has the same columns in another"):
-        model.fit(frame(columns), Y, X_reference=swapped, y_reference=Y_PUBLIC)
-
-
 def test_reference_is_routed_through_a_pipeline_and_transformed():
     shifted, public = X * 100 + 7, X_PUBLIC * 100 + 7
     with sklearn.config_context(enable_metadata_routing=True):
@@ -520,62 +433,12 @@ def test_reference_is_routed_through_a_pipeline_and_transformed():
         assert search.best_estimator_[-1].certificate_.leaks == {Leak.CHOSEN}
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
-def test_search_reaches_the_sampler():
-    model = PrivateRidge(sensitivity=SensitivitySampler())
-    grid = {
-        "epsilon": [0.5, 1.0],
-        "gamma": [0.05, 0.2],
-        "sensitivity__calibration": ["exchangeable", "pac"],
-        "sensitivity__n_pairs": [100],
-    }
-    search = GridSearchCV(model, grid, cv=2).fit(X, Y, **PUBLIC)
-    assert search.best_estimator_.sampler_.n_pairs == 100
-    assert len(search.cv_results_["params"]) == 8
-
-
-def test_cross_validation_pickling_and_cloning():
-    model = PrivateRidge(epsilon=50.0, random_state=0)
-    scores = cross_validate(model, X, Y, params=PUBLIC, cv=3)["test_score"]
-    assert (scores > 0).all()
-    fitted = model.fit(X, Y, **PUBLIC)
-    copied = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(copied.predict(X), fitted.predict(X))
-    assert copied.certificate_ == fitted.certificate_
-    assert clone(fitted).get_params() == model.get_params()
-    assert not hasattr(clone(fitted), "coef_")
-
-
-def test_fit_never_touches_parameters():
-    sampler = SensitivitySampler(
-        n_pairs=100, reference=TableReference(X_PUBLIC, Y_PUBLIC)
-    )
-    model = PrivateRidge(sensitivity=sampler)
-    before = copy.deepcopy(model.get_params())
-    model.fit(X, Y)
-    after = model.get_params()
-    assert after.pop("sensitivity") is sampler
-    before.pop("sensitivity")
-    assert after == before
-
-
-def test_shows_as_html():
-    assert "PrivateRidge" in PrivateRidge()._repr_html_()
-
-
 def test_bad_configurations_are_refused():
     for parameters, fit_parameters, error, message in [
-        ({"epsilon": 0.0}, {}, ValueError, r"epsilon must be a number in \(0, inf\]"),
-        ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
         ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
         ({"alpha": A_DAY}, {}, ValueError, "alpha must be .* >= 0, got .*timedelta64"),
         ({"epsilon": A_DAY}, {}, ValueError, "epsilon must be .*, got .*timedelta64"),
         ({"sensitivity": A_DAY}, {}, ValueError, "sensitivity must .*timedelta64"),
-        ({"noise_random_state": "x"}, {}, ValueError, "noise_random_state must be"),
-        ({"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite number"),
-        ({"sensitivity": True}, {}, ValueError, "sensitivity must be None, a Sens"),
-        ({"sensitivity": "best"}, {}, ValueError, r"above 0 or 'bound'; got 'best'"),
         ({"sensitivity": "bound"}, {}, ValueError, "x_norm must be a finite number"),
         (
             {"sensitivity": "bound", "x_norm": 1.0},
@@ -602,7 +465,6 @@ def test_bad_configurations_are_refused():
             r"alpha must be a finite number above 0, got 0\.0",
         ),
         ({"x_norm": 1.0}, {}, ValueError, "x_norm and y_bounds must be None unless"),
-        ({}, {"X_reference": X_PUBLIC}, ValueError, "must be given together"),
         (
             {},
             {"X_reference": X_PUBLIC[:1], "y_reference": Y_PUBLIC[:1]},
@@ -610,38 +472,10 @@ def test_bad_configurations_are_refused():
             "at least 2 records",
         ),
         (
-            {},
-            {"X_reference": X_PUBLIC[:, :2], "y_reference": Y_PUBLIC},
-            IncompatibleError,
-            "reference has 2 features, but X has 3",
-        ),
-        (
-            {
-                "sensitivity": SensitivitySampler(
-                    reference=SchemaReference([(0, 1)] * 3)
-                )
-            },
-            PUBLIC,
-            ValueError,
-            "there can be only one reference",
-        ),
-        (
             {"sensitivity": SensitivitySampler(RidgeQuery()).fit(X_PUBLIC, Y_PUBLIC)},
             PUBLIC,
             ValueError,
             "there can be only one reference",
-        ),
-        (
-            {"sensitivity": SensitivitySampler(RidgeQuery()).fit(X_PUBLIC, Y_PUBLIC)},
-            {},
-            IncompatibleError,
-            "databases of 400 records, got 200",
-        ),
-        (
-            {"sensitivity": SensitivitySampler(MeanQuery()).fit(X_PUBLIC)},
-            {},
-            IncompatibleError,
-            r"was fitted for MeanQuery\(\), but RidgeQuery\(alpha=1",
         ),
         (
             {"sensitivity": SensitivitySampler(RidgeQuery(2.0))},
@@ -649,15 +483,7 @@ def test_bad_configurations_are_refused():
             IncompatibleError,
             r"has the query RidgeQuery\(alpha=2",
         ),
-        (
-            {"sensitivity": SensitivitySampler(reference=TableReference(X.copy(), Y))},
-            {},
-            ValueError,
-            "whose reference shares records with the training data",
-        ),
         ({"fit_intercept": "yes"}, {}, ValueError, "fit_intercept must be True or Fal"),
-        ({"n_jobs": 1.5}, {}, ValueError, "n_jobs must be None or a whole number"),
-        ({"verbose": -1}, {}, ValueError, "verbose must be a whole number >= 0, got"),
         ({"sensitivity": X}, {}, ValueError, "sensitivity must be None, a Sensitiv"),
         (
             {"sensitivity": SensitivitySampler(n_records=0)},
@@ -680,15 +506,6 @@ def test_bad_configurations_are_refused():
     ]:
         with pytest.raises(error, match=message):
             PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
-
-
-def test_fit_that_fails_leaves_no_release_of_another_fit():
-    model = PrivateRidge(sensitivity=1.0).fit(X, Y)
-    with pytest.raises(CalibrationError, match="n_pairs"):
-        model.set_params(sensitivity=None, gamma=1e-9).fit(X, Y, **PUBLIC)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    assert not hasattr(model, "certificate_")
 
 
 def test_withheld_pairs_are_not_used_again():
@@ -760,36 +577,27 @@ def test_what_moments_cannot_do_is_refused():
 
 
 def test_the_better_of_two_is_released():
-    """Known before: moments where the penalty is small, and not where it is large."""
-    problem = BoundedRidge(
-        n_records=5000,
-        n_features=5,
-        n_targets=1,
-        alpha=1.0,
-        epsilon=1.0,
-        x_norm=2.0,
-        y_bounds=(-1.0, 1.0),
-    )
-    assert problem.moments_are_better
-    for other in (
-        {"n_records": 300, "alpha": 3000.0},
-        {"epsilon": math.inf},
-        {"n_records": 50},
-        {"alpha": 1e-10},  # refused, as the solver is not exact
-        {"y_bounds": (1.0, 1.0)},
-    ):
-        assert not dataclasses.replace(problem, **other).moments_are_better
+    """Moments where the penalty is small, and not where it is large."""
     rng = np.random.default_rng(0)
     A = rng.uniform(-1, 1, size=(5000, 5))
     b = np.clip(A @ np.ones(5) / 4 + rng.normal(size=5000) / 4, -1, 1)
     bound = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-1.0, 1.0)}
-    assert PrivateRidge(1.0, **bound).fit(A, b).moments_ is not None
-    assert PrivateRidge(3000.0, **bound).fit(A[:300], b[:300]).moments_ is None
+    for alpha in (None, 1.0, 1200.0):
+        assert PrivateRidge(alpha, **bound).fit(A[:300], b[:300]).moments_ is not None
+    for other in (
+        {"alpha": 1201.0},
+        {"alpha": [1.0]},
+        {"epsilon": math.inf},
+        {"y_bounds": (1.0, 1.0)},
+        {"fit_intercept": False},
+    ):
+        model = PrivateRidge(**({"alpha": 1.0} | bound | other))
+        assert model.fit(A[:300], b[:300]).moments_ is None
     scores = {
         solver: np.median(
             [
                 PrivateRidge(1.0, solver=solver, **bound).fit(A, b).score(A, b)
-                for _ in range(9)
+                for _ in range(5)
             ]
         )
         for solver in ("moments", "coefficients")

@@ -1,7 +1,6 @@
 """Linear SVMs as queries: minimizers, and blocks of pairs."""
 
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +11,6 @@ from margins import duality_gap, signed
 from query_pairs import both_of, plain_differences
 from scipy.optimize import minimize
 from sklearn.datasets import make_classification
-from sklearn.svm import LinearSVC
-from test_neighbor_groups import groups_from
 
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LinearSVCQuery
@@ -47,26 +44,6 @@ def is_minimizer(Z, w, C, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_answer_is_that_of_linear_svc_at_a_tight_tolerance(loss):
-    X, y = classification(80, 3)
-    query = LinearSVCQuery((0, 1), C=0.3, loss=loss, intercept_scaling=3.0)
-    svc = LinearSVC(
-        C=0.3, loss=loss, intercept_scaling=3.0, tol=1e-9, max_iter=10**6, dual=True
-    ).fit(X, y)
-    expected = np.append(svc.coef_, svc.intercept_)
-    np.testing.assert_allclose(query(X, y), expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_three_classes_are_one_against_the_rest_in_the_order_of_linear_svc(loss):
-    X, y = classification(60, 4, n_classes=3)
-    query = LinearSVCQuery((2, 0, 1), C=0.5, loss=loss)
-    svc = LinearSVC(C=0.5, loss=loss, tol=1e-9, max_iter=10**6, dual=True).fit(X, y)
-    expected = np.concatenate([svc.coef_.ravel(), svc.intercept_])
-    np.testing.assert_allclose(query(X, y), expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
 def test_answer_is_the_solution_of_the_dual_problem(loss):
     X, y = classification(12, 2, seed=3)
     Z, C = signed(X, y), 0.7
@@ -81,14 +58,6 @@ def test_answer_is_the_solution_of_the_dual_problem(loss):
     )
     answer = LinearSVCQuery((0, 1), C=C, loss=loss)(X, y)
     np.testing.assert_allclose(answer, dual.x @ Z, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_without_intercept_only_coefficients_are_returned(loss):
-    X, y = classification(60, 3)
-    answer = LinearSVCQuery((0, 1), loss=loss, fit_intercept=False)(X, y)
-    assert answer.shape == (3,)
-    assert is_minimizer(X * np.where(y, 1, -1)[:, None], answer, 1.0, loss)
 
 
 def clustered(rng):
@@ -162,7 +131,7 @@ def test_answer_minimizes_whatever_the_records():
                 assert not is_minimizer(signed(X, y), 1.01 * w, C, loss)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 40),
@@ -198,7 +167,7 @@ def test_numbers_near_overflow_are_no_answer_and_no_warning(loss):
 
 
 def test_squared_hinges_are_minimized_at_any_weight_and_any_scales_of_columns():
-    for seed in range(100):
+    for seed in range(60):
         check_squared_hinge(seed)
 
 
@@ -317,13 +286,6 @@ def test_parameters_are_checked():
         query(np.ones((2, 1)), np.array([0, 3]))
 
 
-def test_query_is_a_value():
-    query = LinearSVCQuery([1, 0], C=2)
-    assert query == LinearSVCQuery((0.0, 1.0), C=2.0) != LinearSVCQuery((0, 1))
-    assert query.needs_y
-    assert hash(query) == hash(pickle.loads(pickle.dumps(query)))
-
-
 def test_squared_hinges_are_minimized_as_by_exact_arithmetic():
     """Of many databases, each with its weights."""
     for C in [1e-3, 1.0, 1e4]:
@@ -397,19 +359,6 @@ def test_blocks_are_right(relation, loss, C, n_classes, scaling, fit_intercept):
     )
     pairs = pairs_from(TableReference(X, y), 150, relation)
     assert_block_is_right(query, pairs)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("n_records", [14, 60])
-def test_blocks_of_databases_with_several_neighbors_are_right(
-    n_records, loss, relation, monkeypatch
-):
-    """Also where they are solved in parts."""
-    monkeypatch.setattr("skparisk.queries._weighted._AT_ONCE", 500)
-    table = TableReference(*classification(60, 3))
-    pairs = groups_from(table, relation=relation, n_records=n_records, size=4, r=3)
-    assert_block_is_right(LinearSVCQuery((0, 1), C=0.2, loss=loss), pairs)
 
 
 def test_blocks_of_degenerate_records_are_right():

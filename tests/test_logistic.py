@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from skparisk.linear_model import PrivateLogisticRegression, logistic_sensitivity_bound
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LogisticRegressionQuery, _newton
-from skparisk.reference import Domain, Interval, RecordPool, TableReference
+from skparisk.reference import RecordPool, TableReference
 
 # Of the largest output: how far the answer on a database may be from the exact
 # minimizer, and how far that of a sampled one.
@@ -566,7 +566,7 @@ def test_a_wrong_slope_is_noticed(n_classes, factor, noticed, monkeypatch):
 
 def test_the_bound_is_not_exceeded():
     for scale in range(3):
-        for seed in range(scale, 100, 3):
+        for seed in range(scale, 40, 3):
             check_bound(np.random.default_rng(seed), 10.0**scale)
 
 
@@ -600,21 +600,6 @@ def test_the_bound_is_nearly_attained():
             bound = logistic_sensitivity_bound(query.C, **limits)
             moved = np.linalg.norm(query(X, y) - query(*neighbor))
             assert 0.8 * bound < moved <= bound
-
-
-def test_a_query_knows_its_bound_where_there_is_one():
-    """Not where columns have no bounds, or only one value, or with an intercept."""
-    bounded = Domain([Interval(-1, 1), Interval(0, 2)])
-    query = make_query(2, 0.5, fit_intercept=False)
-    for relation in RELATIONS:
-        move = query.largest_move(bounded, 100, relation)
-        l2 = logistic_sensitivity_bound(0.5, x_norm=math.sqrt(5), relation=relation)
-        assert l2 < move.l2 < l2 * (1 + 1e-8)
-        assert move.outputs.tolist() == [move.l2] * 2
-        for domain in (Domain([Interval(-1, 1), None]), Domain([Interval(0, 0)] * 2)):
-            assert query.largest_move(domain, 100, relation) is None
-        for other in (make_query(2), make_query(2, 2.0**40, fit_intercept=False)):
-            assert other.largest_move(bounded, 100, relation) is None
 
 
 def test_bounds_of_known_cases():

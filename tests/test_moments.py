@@ -386,7 +386,6 @@ def test_bounds_of_a_schema():
     inside = SensitivitySampler(n_pairs=60, reference=schema)
     sampled = PrivateMoments(sensitivity=inside).fit(X, y)
     np.testing.assert_allclose(sampled.scale_, [10, 10, 10, 75])
-    assert sampled.certificate_.evidence.worst_loss is not None
 
 
 def test_known_sensitivity():

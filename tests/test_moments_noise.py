@@ -12,7 +12,7 @@ from skparisk import PrivacyLedger, PrivateMoments
 from skparisk._matrix_noise import _COARSE_BITS, MatrixNoise
 from skparisk.core.exact import noise_source
 from skparisk.exceptions import BudgetExceededError
-from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.queries import MomentsQuery
 
 
 def gamma_difference(x, shape):
@@ -52,7 +52,7 @@ def test_the_loss_is_at_most_the_trace_norm():
     Tails of the difference of what the matrix says of either record.
     """
     rng = np.random.default_rng(0)
-    n, epsilon = 500_000, 1.0
+    n, epsilon = 200_000, 1.0
     G, H = rng.normal(size=(2, n, 2, 3))
     # Records of squared length 1 along both axes: 2 is the trace norm.
     for share, most in ((1.0, epsilon), (0.5, 2 * epsilon)):
@@ -147,14 +147,6 @@ def test_each_outcome_is_possible(monkeypatch):
     np.testing.assert_array_equal(released, 7 * 2.0 ** np.array(noise._exponents))
     values = np.array(seen[0], dtype=float) * 2.0 ** np.array(noise._exponents)
     np.testing.assert_allclose(values, [1e6, 2.0], atol=1e3)
-
-
-def test_noise_of_one_size_beats_noise_of_each_output():
-    """Of twenty features by half or more, at the same level."""
-    noise = MatrixNoise(20, 0, 20.0, 1.0)
-    products = np.sqrt(noise.variances())[20:]
-    laplace = math.sqrt(2) * moments_sensitivity_bound(20)
-    assert np.median(products) < laplace / 2
 
 
 def test_ledgers_are_charged():

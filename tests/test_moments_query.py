@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from skparisk import SensitivitySampler
 from skparisk.neighbors import bind_pairs, draw_pairs
-from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.queries import MomentsQuery
 from skparisk.queries._moments import shorten
-from skparisk.reference import Domain, Interval, TableReference
+from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 
 RELATIONS = ("replace-one", "add-remove")
@@ -85,96 +84,6 @@ def test_records_are_within_limit_and_radius():
     np.testing.assert_array_equal(query(np.zeros((1, 3))), np.zeros(9))
 
 
-def farthest(d, radius=None, n_targets=0, seed=0):
-    """Search for two records in box and ball that are far apart in the l1 norm."""
-    rng = np.random.default_rng(seed)
-    i, j = np.triu_indices(d)
-
-    def inside(x):
-        x = x.clip(-1, 1)
-        if radius is not None:
-            features = x[:, : d - n_targets]
-            lengths = np.linalg.norm(features, axis=1, keepdims=True)
-            features *= np.minimum(1, radius / np.maximum(lengths, 1e-12))
-        return x
-
-    def apart(a, b):
-        products = np.abs(a[:, i] * a[:, j] - b[:, i] * b[:, j])
-        return np.hstack([np.abs(a - b), products]).sum(axis=1)
-
-    z, w = (inside(side) for side in rng.uniform(-1, 1, size=(2, 30, d)))
-    best = apart(z, w)
-    for step in np.geomspace(1.0, 1e-3, 300):
-        a = inside(z + step * rng.normal(size=z.shape) * (rng.random(z.shape) < 0.5))
-        b = inside(w + step * rng.normal(size=w.shape) * (rng.random(w.shape) < 0.5))
-        found = apart(a, b)
-        better = found > best
-        z[better], w[better], best[better] = a[better], b[better], found[better]
-    return best.max()
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_the_bound_of_a_box_is_attained(d):
-    """At 1 and -1/(d + 1) in every column, and nowhere exceeded in a search."""
-    bound = moments_sensitivity_bound(d)
-    attained = moments(np.ones(d)) - moments(np.full(d, -1 / (d + 1)))
-    assert np.abs(attained).sum() == pytest.approx(bound, rel=1e-12)
-    found = farthest(d)
-    assert 0.95 * bound < found <= bound * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("d", [1, 3, 8])
-@pytest.mark.parametrize("share", [0.2, 0.8])
-def test_the_bound_of_a_ball_holds(d, share):
-    """It is nowhere exceeded in a search, and less than twice what that finds."""
-    radius = share * d**0.5
-    bound = moments_sensitivity_bound(d, radius=radius)
-    assert 0.5 * bound < farthest(d, radius) <= bound
-    assert bound <= moments_sensitivity_bound(d)
-    assert moments_sensitivity_bound(d, radius=radius / 2) < bound
-
-
-@pytest.mark.parametrize(("d", "n_targets"), [(2, 1), (5, 1), (5, 2), (8, 3)])
-def test_the_bound_of_a_ball_is_the_least_that_a_matrix_says(d, n_targets):
-    """That of the symmetric matrix of signs, with rows in the best of all units."""
-    radius = 0.7
-    form = np.full((d + 1, d + 1), 0.5) + np.diag(np.full(d + 1, 0.5))
-    form[0, 0] = 0.0
-
-    def bound(logs):
-        a, b = np.exp(logs)
-        units = np.repeat([1 / a, 1.0, 1 / b], [1, d - n_targets, n_targets]) ** 0.5
-        size = np.linalg.norm(units[:, None] * form * units)
-        return 2**0.5 * size * (a + radius**2 + n_targets * b)
-
-    least = minimize(bound, [0.0, 0.0], method="Nelder-Mead", tol=1e-10).fun
-    near = [np.log(radius**2) + x for x in np.log(np.geomspace(2**-6, 2**6, 97))]
-    tried = min(bound((a, b)) for a in near for b in near)
-    box = moments_sensitivity_bound(d)
-    found = moments_sensitivity_bound(d, n_targets=n_targets, radius=radius)
-    assert min(box, least * (1 - 1e-9)) <= found <= min(box, 1.01 * least)
-    assert found < box or d < 5
-    assert found == box or found > tried * (1 + 2.0**-42)
-
-
-@pytest.mark.parametrize("n_targets", [1, 2])
-def test_the_bound_with_targets_holds(n_targets):
-    """Of features in a ball beside targets in a box."""
-    known = {"n_targets": n_targets, "radius": 0.9}
-    bound = moments_sensitivity_bound(5, **known)
-    assert 0.4 * bound < farthest(5, 0.9, n_targets) <= bound
-
-
-def test_parameters_of_the_bound_are_checked():
-    """By name and value."""
-    with pytest.raises(ValueError, match="n_targets must be less"):
-        moments_sensitivity_bound(2, n_targets=2)
-    for known in ({"n_columns": 0}, {"n_targets": -1}, {"radius": 0.0}):
-        (name,) = known
-        with pytest.raises(ValueError, match=rf"^{name} must be"):
-            moments_sensitivity_bound(**{"n_columns": 3, **known})
-
-
 def test_rows_are_shortened_to_hardly_less_than_the_radius():
     """So that rounding makes none longer; those inside stay as they are."""
     rng = np.random.default_rng(0)
@@ -188,94 +97,6 @@ def test_rows_are_shortened_to_hardly_less_than_the_radius():
         np.testing.assert_array_equal(short[~far], z[~far])
         lengths = np.linalg.norm(short[far], axis=1) / radius
         assert (abs(lengths - (1 - 2.0**-40)) <= 2.0**-50).all()
-
-
-def search_move(query, box, relation, seed):
-    """Return the largest moves of each output, and the longest, of random records."""
-    rng = np.random.default_rng(seed)
-    low, high = box
-    corners = rng.choice([0.0, 0.25, 0.5, 1.0], size=(2, 2000, len(low)))
-    a, b = low + corners * (high - low)
-    n = query.n_columns - query.n_targets
-    grid = query._whole(a[:, :n], a[:, n:]), query._whole(b[:, :n], b[:, n:])
-    sums = [np.array([moments(z * query.grid) for z in side]) for side in grid]
-    moved = sums[0] - (sums[1] if relation == "replace-one" else 0.0)
-    return np.abs(moved).max(axis=0), np.linalg.norm(moved, axis=1).max()
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("radius", [None, 1.5])
-def test_largest_move_in_a_domain(relation, radius):
-    """Of each output, and of all: proven bounds, and near what is found."""
-    box = np.array([[-1.0, 0.5, 2.0], [3.0, 1.0, 2.5]])
-    domain = Domain(
-        [Interval(low, high) for low, high in box.T[:2]], [Interval(*box.T[2])]
-    )
-    query = MomentsQuery([0.0, 1.0, 0.0], [1.0, 1.0, 2.0], 9, 1, radius=radius)
-    move = query.largest_move(domain, 9, relation)
-    outputs, l2 = search_move(query, box, relation, seed=1)
-    assert (outputs <= move.outputs).all()
-    assert l2 <= move.l2
-    assert move.l2 < 4 * l2
-    if radius is None and relation == "replace-one":
-        np.testing.assert_allclose(move.outputs, outputs, rtol=1e-4)
-    assert query.largest_move(Domain([Interval(0, 1), None]), 9, relation) is None
-    assert query.largest_move(Domain(domain.columns), 9, relation) is None
-    alone = MomentsQuery([0.0, 1.0], [1.0, 1.0], 9)
-    assert alone.largest_move(Domain(domain.columns), 9, relation) is not None
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(("radius", "limit"), [(None, 1.0), (None, 0.4), (0.3, 1.0)])
-@pytest.mark.parametrize("size", [0.5, 3.0])
-def test_largest_move_of_many_columns(size, radius, limit, relation):
-    """Of small and large numbers, some beyond the limit; two columns are targets."""
-    rng = np.random.default_rng(0)
-    for seed in range(2):
-        ends = rng.uniform(0.2, 1.0, size=(2, 7)) * size
-        box = np.array([-ends[0], ends[1]])
-        intervals = [Interval(*column) for column in box.T]
-        domain = Domain(intervals[:5], intervals[5:])
-        query = MomentsQuery(
-            np.zeros(7), np.ones(7), 9, 2, radius=radius, limit=max(limit, radius or 0)
-        )
-        move = query.largest_move(domain, 9, relation)
-        outputs, l2 = search_move(query, box, relation, seed)
-        assert (outputs <= move.outputs).all()
-        near = box.clip(-query.limit, query.limit)
-        assert (move.outputs[5:7] <= 1.01 * (near[1] - near[0])[5:]).all()
-        assert l2 <= move.l2 <= 3 * l2
-
-
-@pytest.mark.parametrize(
-    ("radius", "squared_norm"),
-    # Products, squares once more, and the sums themselves.
-    [(None, 7**2 + 0.5 * 7 + 4 * 7), (0.5, 2.25**2 + 0.5 * 2.3125 + 5 + 2 * 4)],
-)
-def test_largest_move_by_hand(radius, squared_norm):
-    """Of a box of side 2 around 0, in l2; with a radius nothing is rounded up."""
-    unit = Interval(-1, 1)
-    query = MomentsQuery(np.zeros(7), np.ones(7), 9, 2, radius=radius)
-    move = query.largest_move(Domain([unit] * 5, [unit] * 2), 9, "replace-one")
-    assert move.l2 == pytest.approx(squared_norm**0.5, rel=1e-5)
-    assert move.l2 > squared_norm**0.5 * (1 + 2.0**-42)
-    reach = radius or 1.0
-    sides = 2 * np.repeat([reach, 1], [5, 2])
-    np.testing.assert_allclose(move.outputs[:7], sides, rtol=1e-5)
-
-
-def test_rows_that_are_shortened_may_be_anywhere_between_them_and_zero():
-    query = MomentsQuery([0.0, 0.0], [1.0, 1.0], 9, 1, radius=0.7)
-    domain = Domain([Interval(0.5, 1.0)], [Interval(-3.0, -1.0)])
-    move = query.largest_move(domain, 9, "replace-one")
-    np.testing.assert_allclose(move.outputs, [0.7, 3.0, 0.49, 2.1, 9.0])
-
-
-def test_a_domain_of_any_size_is_moved_to_the_limit():
-    query = MomentsQuery([0.0], [1e-200], 9, limit=2.0)
-    move = query.largest_move(Domain([Interval(-1e200, 1e200)]), 9, "replace-one")
-    np.testing.assert_allclose(move.outputs, [4.0, 4.0], rtol=1e-6)
 
 
 def test_all_kinds_of_numbers_are_taken_for_floats():

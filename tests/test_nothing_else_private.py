@@ -58,7 +58,6 @@ from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,
 )
-from skparisk.preprocessing import RandomizedResponseTransformer
 
 SETTINGS = {"gamma": 0.2, "random_state": 0}
 GAUSSIAN = {"law": "gaussian", "randomness": "both", "noise_shape": "auto"}
@@ -238,11 +237,6 @@ def auditing(frame, *others):
     return audited, audit_reference(audited, frame[NUMBERS], epsilon=2.0, **options)
 
 
-def responding(frame, *others):
-    words = RandomizedResponseTransformer(categories=[["miner", "baker"]])
-    return words.fit(PUBLIC[0][["job"]]), words.transform(frame[["job"]])
-
-
 # Where all is clipped to what is public.
 CLIPPED = {
     "table": counting("replace-one"),
@@ -258,7 +252,6 @@ CASES = CLIPPED | {
     "records": asking(sampler(), "transform"),
     "choice": asking(sampler(middle, n_records=N, law="exponential")),
     "audit": auditing,
-    "responses": responding,
 }
 CASES |= {name: fitting(*fit) for name, fit in FITS.items()}
 

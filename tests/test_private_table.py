@@ -223,12 +223,12 @@ WORST = [
 
 def test_no_value_is_refused_or_tells_of_others():
     """One record has it in each column; those of the others are as they were."""
+    frame = people(5).drop(columns="name").astype(object)
+    rows = [*frame.itertuples(index=False, name=None)]
+    names, alone = list(SCHEMA), plain(frame)
     for value in WORST:
         for kind in ["pandas", "polars"]:
             cells = [value] * 4
-            frame = people(5).drop(columns="name").astype(object)
-            rows = [*frame.itertuples(index=False, name=None)]
-            names = list(SCHEMA)
             if kind == "pandas":
                 column = {
                     name: pd.Series([row[k] for row in rows] + [cells[k]], dtype=object)
@@ -245,7 +245,6 @@ def test_no_value_is_refused_or_tells_of_others():
                     }
                 )
             table = plain(mixed)
-            alone = plain(frame)
             moved = table.released_ - alone.released_
             assert np.isfinite(moved).all()
             assert (moved >= -1).all()

@@ -32,7 +32,6 @@ from skparisk import PrivacyLeakWarning, PrivateEstimator
 from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection._fits import Candidate
-from skparisk.preprocessing import RandomizedResponseTransformer
 
 
 class Duck:
@@ -45,7 +44,7 @@ class Duck:
         return X
 
 
-RESPONSE = RandomizedResponseTransformer(categories=[[0, 1]] * 2)
+RESPONSE = PrivateEstimator(StandardScaler(), sensitivity=1.0)
 
 LEARNING = {
     "scaler": make_pipeline(StandardScaler(), known()),

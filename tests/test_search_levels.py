@@ -18,7 +18,6 @@ from skparisk import (
 from skparisk._words import INFINITE, void_reasons
 from skparisk.core import Assumption, Leak
 from skparisk.model_selection._fits import declared_certificate
-from skparisk.preprocessing import RandomizedResponseTransformer
 
 
 def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
@@ -77,20 +76,16 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
         (known(), Assumption.DECLARED_SENSITIVITY),
     ]:
         assert declared_certificate(estimator).assumptions == {told}
-    assert level(RandomizedResponseTransformer(0.5, categories=[])) == pure
     assert level(SensitivitySampler(epsilon=0.5, gamma=0.1)) == implicit
     frozen = FrozenEstimator(SensitivitySampler(randomness="both"))
     assert level(PrivateRidge(sensitivity=frozen))[4] == "both"
     wrapped = PrivateEstimator(known(), epsilon=0.5, gamma=0.1)  # what is inside is not
     assert level(wrapped) == implicit
-    two = make_pipeline(
-        RandomizedResponseTransformer(0.25, categories=[]), known(epsilon=0.25)
-    )
+    two = make_pipeline(known(epsilon=0.25), known(epsilon=0.25))
     assert level(two) == pure
     for seeded in (
         known(noise_random_state=0),
         of(noise_random_state=0),
-        RandomizedResponseTransformer(categories=[], noise_random_state=0),
     ):
         assert declared_certificate(seeded).leaks == {Leak.SEEDED_NOISE}
     assert void_reasons(declared_certificate(known(epsilon=math.inf))) == (INFINITE,)

@@ -14,7 +14,7 @@ from skparisk.queries import (
     UnitsQuery,
 )
 from skparisk.queries._linear import MappedQuery, in_units, units_of
-from skparisk.reference import Domain, Interval, TableReference
+from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
 UNITS = (0.25, 1.0, 1024.0)
@@ -58,25 +58,6 @@ def test_pairs_differ_as_their_answers_do():
         np.testing.assert_array_equal(
             weights, query.output_weights(X, found.values.shape[1])
         )
-
-
-def test_the_largest_move_is_not_exceeded():
-    query = UnitsQuery(RidgeQuery(3.0, fit_intercept=False), UNITS)
-    assert query.largest_move(Domain([None] * 3), 20, "replace-one") is None
-    columns = [Interval(-unit, unit) for unit in UNITS]
-    with_intercept = UnitsQuery(RidgeQuery(3.0), UNITS)
-    domain = Domain(columns, [Interval(-1, 1)])
-    assert with_intercept.largest_move(domain, 20, "replace-one") is None
-    most = query.largest_move(domain, 20, "replace-one")
-    rng = np.random.default_rng(1)
-    for _ in range(200):
-        rows = rng.uniform(-1, 1, size=(21, 3)) * UNITS
-        y = rng.choice([-1.0, 1.0], size=21)
-        one, two = query(rows[:-1], y[:-1]), query(rows[1:], y[1:])
-        moved = np.abs(query(rows[[*range(19), 20]], y[[*range(19), 20]]) - one)
-        assert (moved <= most.outputs).all()
-        assert np.linalg.norm(moved) <= most.l2
-        assert np.isfinite(two).all()
 
 
 def test_more_records_have_a_larger_penalty():

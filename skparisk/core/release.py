@@ -17,7 +17,6 @@ claim:
 - ``reference/_learned.py``: the counts of a learned law
 - ``model_selection/_exponential.py``: the scores of records that were held out
 - ``audit/_blocks.py``: the count of an audit
-- ``preprocessing.py``: randomized response of columns
 
 Silence is for one thread: `warnings.catch_warnings` silences the whole process while
 one thread needs it, and may leave it silenced where threads overlap. Here one permanent

@@ -381,8 +381,6 @@ class PenaltyChooser:
         # With the penalty for each record that it will have.
         assert self._n_records is not None
         sized = query.resized(fold.n_records / self._n_records)
-        if isinstance(sized, RidgeQuery):
-            return fold.solve(sized, np.array(self._units))
         asked = in_units(sized, self._units)
         return np.asarray(asked(fold.X, fold.y), dtype=np.float64)
 
@@ -442,27 +440,6 @@ class _Fold:
             targets, _ = query.targets_of(pool.y)
             self._spread = np.maximum(np.var(targets, axis=0).ravel(), 2.0**-1000)
             self._weights: Floats | None = None
-            self._spectrum: Any = None
-
-    def solve(self, query: RidgeQuery, units: Floats) -> Floats:
-        """Return coefficients and intercepts of a ridge, for one after another."""
-        if self._spectrum is None:
-            y, own = query.targets_of(self.y)
-            X, y = self.X / units, np.reshape(np.asarray(y), (len(self.X), -1))
-            means = [np.zeros(each.shape[1]) for each in (X, y)]
-            if query.fit_intercept:
-                means = [np.average(each, axis=0, weights=own) for each in (X, y)]
-            X, y = X - means[0], y - means[1]
-            if own is not None:
-                X, y = (each * np.sqrt(own)[:, None] for each in (X, y))
-            sizes, axes = np.linalg.eigh(X.T @ X)
-            self._spectrum = sizes.clip(min=0), axes, axes.T @ (X.T @ y), means
-        sizes, axes, moments, (center, level) = self._spectrum
-        (alpha,) = np.atleast_1d(query.alpha)
-        coef = (axes @ (moments / (sizes + alpha)[:, None])).T
-        intercepts = level - coef @ center if query.fit_intercept else []
-        coef = coef / units
-        return np.concatenate([coef.ravel(), intercepts])
 
     def score(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import BaseEstimator, MultiOutputMixin
 from skparisk._checks import check_flag
 from skparisk._fitted import whole_fit
 from skparisk._linear_predictions import LinearPredictions
-from skparisk._matrix_noise import MatrixNoise
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import (
@@ -36,86 +34,7 @@ from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.moments import PrivateMoments, Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._base import Floats
-from skparisk.queries._bounds import solved_ridge_bounds
 from skparisk.sensitivity import KnownSensitivity
-
-# A target with a standard deviation of a third of the half width of its bounds, half of
-# which the features explain.
-_VARIANCE = 1 / 9
-_EXPLAINED = _VARIANCE / 2
-
-
-@dataclass(frozen=True)
-class BoundedRidge:
-    """What is public of a ridge regression of rows and targets in declared bounds.
-
-    Both errors are those on a made-up population: features uniform in the ball, and
-    targets of which they explain a half. Nothing private is looked at, so that which of
-    the two is released tells nothing.
-    """
-
-    # Of the data.
-    n_records: int
-    n_features: int
-    n_targets: int
-    # Penalty; None: 1.0 for coefficients, and that of the noise for moments.
-    alpha: float | None
-    # Privacy level.
-    epsilon: float
-    # Largest l2 norm of a row.
-    x_norm: float
-    # Lowest and highest target.
-    y_bounds: tuple[float, float]
-
-    @property
-    def moments_are_better(self) -> bool:
-        """Whether the error of moments is smaller; not without any noise."""
-        if math.isinf(self.epsilon) or not self.y_bounds[0] < self.y_bounds[1]:
-            return False
-        return self.error_of_moments < self.error_of_coefficients
-
-    @property
-    def error_of_coefficients(self) -> float:
-        """Mean squared error, in half widths of the targets; infinite if unknown."""
-        d, q, square = self.n_features, self.n_targets, self.x_norm**2
-        alpha = 1.0 if self.alpha is None else self.alpha
-        low, high = self.y_bounds
-        bounds = solved_ridge_bounds(
-            [alpha] * q,
-            (self.n_records, d + 1),
-            x_norm=math.hypot(self.x_norm, 1.0),
-            y_bound=max(abs(low), abs(high)),
-        )
-        if bounds is None:  # refused with the coefficients, which says why
-            return -math.inf
-        scale = math.sqrt(d + 1) * math.fsum(bounds) / self.epsilon
-        noise = 2 * scale**2 * (square * d / (d + 2) + 1)
-        squares = self.n_records * square / (d + 2)
-        return noise / ((high - low) / 2) ** 2 + self._bias(squares, alpha)
-
-    @property
-    def error_of_moments(self) -> float:
-        """Mean squared error, in half widths of the targets."""
-        d = self.n_features
-        noise = MatrixNoise(d, self.n_targets, 1.0, self.epsilon)
-        # Features are in units of x_norm, and noise has one size beside the diagonal.
-        unit = noise.noise_scale * math.sqrt((d + self.n_targets + 2) / 2)
-        of_target, of_constant = 1 / noise.stretches[-1], 1 / noise.stretches[0]
-        norm = 2 * math.sqrt(d) * unit
-        penalty = norm if self.alpha is None else self.alpha / self.x_norm**2
-        squares = self.n_records / (d + 2)
-        if squares + penalty <= norm:  # the noise hides some direction
-            return math.inf
-        kept = squares / (squares + penalty)
-        length = _EXPLAINED * (d + 2) * kept**2
-        error = unit**2 * (of_target**2 + length) / (squares + penalty) ** 2
-        of_mean = (unit * of_target * of_constant / self.n_records) ** 2
-        return float(error * d / (d + 2) + of_mean) + self._bias(squares, penalty)
-
-    @staticmethod
-    def _bias(squares: float, penalty: float) -> float:
-        return _EXPLAINED * (penalty / (squares + penalty)) ** 2
-
 
 _SOLVERS = ("auto", "coefficients", "moments")
 
@@ -159,10 +78,9 @@ class PrivateRidge(
         What is released. "moments": the sums of a :class:`~skparisk.PrivateMoments`,
         from which ridge regression has an intercept, the penalty of
         :meth:`~skparisk.PrivateMoments.ridge` if `alpha` is None or "auto", and
-        predictions within the bounds of the targets. "auto": coefficients; with "bound"
-        and an intercept moments, if they do better on a made-up population in the
-        bounds, for which only the numbers of records and columns, `alpha`, `epsilon`
-        and the bounds count.
+        predictions within the bounds of the targets. "auto": coefficients; with
+        "bound", noise and an intercept moments, which then get less noise, unless
+        `alpha` is above the number of records times ``x_norm**2``.
 
     combine : {"auto", "reference"} or None, default="auto"
         "reference": what is released is a correction to a ridge regression of the
@@ -329,18 +247,8 @@ class PrivateRidge(
             features = np.asarray(features)
         query.check_targets(targets)
         either = solver == "auto" and fit_intercept and self.combine != "reference"
-        if source == "bound" and either:
-            problem = BoundedRidge(
-                n_records=features.shape[0],
-                n_features=features.shape[1],
-                n_targets=targets.size // len(targets),
-                alpha=None if self.alpha is None else float(np.max(self.alpha)),
-                epsilon=float(self.epsilon),
-                x_norm=check_positive(self.x_norm, "x_norm"),
-                y_bounds=check_y_bounds(self.y_bounds),
-            )
-            if np.ndim(query.alpha) == 0 and problem.moments_are_better:
-                return self._fit_moments(source, X, y, given)
+        if source == "bound" and either and self._prefers_moments(len(features)):
+            return self._fit_moments(source, X, y, given)
         shape = targets.shape[1:]
         own = rows.of_private(features)
         features, targets, own = people.of_private(features, targets, own)
@@ -360,6 +268,14 @@ class PrivateRidge(
             start, released, public, lambda model, each: model._unpack(each, shape)
         )
         return self
+
+    def _prefers_moments(self, n_records: int) -> bool:
+        """Tell if moments get less noise than coefficients, by what is public."""
+        low, high = check_y_bounds(self.y_bounds)
+        radius = check_positive(self.x_norm, "x_norm")
+        if math.isinf(self.epsilon) or low == high or np.ndim(self.alpha):
+            return False
+        return self.alpha is None or 0 < self.alpha <= n_records * radius**2
 
     def _fit_moments(
         self, source: SensitivitySource, X: Any, y: Any, given: dict[str, Any]

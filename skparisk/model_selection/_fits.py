@@ -41,7 +41,6 @@ from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger
 from skparisk.ledger._open import tell_open
 from skparisk.neighbors import named_rows
-from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import LearnedReference
 from skparisk.reference._records import as_records
 from skparisk.reference._secret import SecretDraw, SecretSample
@@ -198,7 +197,7 @@ def _takes(estimator: Any, given: dict[str, Any]) -> set[str]:
     return {name for name in given if takes_any and has_fit_parameter(estimator, name)}
 
 
-_PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
+_PRIVATE = (PrivateMixin, SensitivitySampler)
 _FITS_EACH_ONCE = (
     ColumnTransformer,
     FeatureUnion,
@@ -328,8 +327,7 @@ def _declared(part: Any) -> Certificate:
     known = getattr(part, "sensitivity", None) if source is None else source
     if isinstance(known, Real):
         known = KnownSensitivity(float(known))
-    proven = isinstance(known, str) or getattr(part, "_proven_by_default", False)
-    if isinstance(part, RandomizedResponseTransformer) or proven:
+    if isinstance(known, str) or getattr(part, "_proven_by_default", False):
         claim = as_certificate(part.epsilon).weaken(relation="replace-one")
     elif isinstance(known, KnownSensitivity):
         sensitivity, target, law = known._check(part.epsilon, part.gamma)

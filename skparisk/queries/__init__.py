@@ -25,7 +25,7 @@ from skparisk.queries._leaves import ClassAddend, LeafQuery, Leaves, TargetAdden
 from skparisk.queries._linear import UnitsQuery
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
-from skparisk.queries._moments import MomentsQuery, moments_sensitivity_bound
+from skparisk.queries._moments import MomentsQuery
 from skparisk.queries._ridge import RidgeQuery
 from skparisk.queries._sums import MeanQuery, RecordQuery, SumQuery
 
@@ -52,5 +52,4 @@ __all__ = [
     "TargetAddend",
     "UnitsQuery",
     "kernel_density_sensitivity_bound",
-    "moments_sensitivity_bound",
 ]

@@ -8,9 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skparisk.core.checks import check_at_least, check_positive, check_relation
 from skparisk.queries._newton import LAST
 
@@ -101,16 +98,13 @@ def solved_ridge_bounds(
     *,
     x_norm: float,
     y_bound: float,
-    relation: str = "replace-one",
 ) -> list[float] | None:
     """Return l2 bounds of the coefficients for each penalty, as they are solved.
 
-    `shape` is that of the (larger) database. None where the solver is not exact enough.
+    `shape` is that of a database. None where the solver is not exact enough.
     """
     bounds = [
-        ridge_sensitivity_bound(
-            shape[0], alpha, x_norm=x_norm, y_bound=y_bound, relation=relation
-        )
+        ridge_sensitivity_bound(shape[0], alpha, x_norm=x_norm, y_bound=y_bound)
         for alpha in alphas
     ]
     condition = 1 + shape[0] * x_norm**2 / min(alphas)
@@ -183,19 +177,16 @@ def solved_logistic_bound(
     *,
     x_norm: float,
     n_classes: int,
-    relation: str = "replace-one",
 ) -> float | None:
     """Return an l2 bound of all coefficients, as they are solved.
 
-    `shape` is that of the (larger) database. None where the solver is not exact enough.
+    `shape` is that of a database. None where the solver is not exact enough.
     """
     n_records, n_features = shape
     total = C * n_records * x_norm  # the longest gradient of the losses
     if total * x_norm > _LARGEST_CONDITION:
         return None
-    bound = logistic_sensitivity_bound(
-        C, x_norm=x_norm, n_classes=n_classes, relation=relation
-    )
+    bound = logistic_sensitivity_bound(C, x_norm=x_norm, n_classes=n_classes)
     n_outputs = n_features * (n_classes if n_classes > 2 else 1)
     # The bound is for the exact minimizer, which is no further away than the
     # gradient is long: pay for the rounding of both gradients.
@@ -264,8 +255,3 @@ def linear_svc_sensitivity_bound(
     check_relation(relation)
     slope = check_positive(weight * radius, "C * x_norm")
     return 2 * slope if relation == "replace-one" else slope
-
-
-def longest_row(box: NDArray[np.float64]) -> float:
-    """Return the largest l2 norm of a row in a box, rounded up."""
-    return float(np.linalg.norm(np.abs(box).max(axis=0))) * (1 + 2.0**-40)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skparisk._checks import check_bounds
 from skparisk.core.checks import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
 from skparisk.queries._base import Floats
@@ -148,7 +149,8 @@ class DensityQuery(SumQuery):
     is_mean = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", check_bounds(self.bounds))
+        ends = check_bounds(self.bounds, "bounds").tolist()
+        object.__setattr__(self, "bounds", tuple(map(tuple, ends)))
         object.__setattr__(
             self, "bandwidth", check_positive(self.bandwidth, "bandwidth")
         )
@@ -231,19 +233,3 @@ class DensityQuery(SumQuery):
     @cached_property
     def _height(self) -> float:
         return _peak(self.bandwidth, len(self.bounds), self.kernel)
-
-
-def check_bounds(bounds: Any) -> tuple[tuple[float, float], ...]:
-    """Return pairs of finite numbers, the first below the second."""
-    try:
-        pairs = np.asarray(bounds, dtype=np.float64)
-        good = pairs.ndim == 2 and pairs.shape[0] > 0 and pairs.shape[1] == 2
-    except (TypeError, ValueError):
-        good = False
-    with np.errstate(all="ignore"):
-        if not good or not (np.diff(pairs) > 0).all() or np.isinf(np.diff(pairs)).any():
-            raise ValueError(
-                "bounds must be a pair (lowest, highest) of finite numbers for each "
-                f"feature, lowest < highest; got {bounds!r}."
-            )
-    return tuple((float(low), float(high)) for low, high in pairs)

@@ -7,13 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from skparisk.core.pairs import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Floats, PairDifferences, Query
 from skparisk.queries._labels import split_offsets
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
-from skparisk.reference._domain import Domain, Interval
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import beside
 
@@ -180,18 +178,6 @@ class UnitsQuery(MappedQuery):
 
     def __str__(self) -> str:
         return f"{self.query} in other units"
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        if domain.box is None:
-            return None
-        ends = zip(*self.mapped(domain.box, None)[0], strict=True)
-        converted = Domain([Interval(*pair) for pair in ends], domain.targets)
-        move = self.query.largest_move(converted, n_records, relation)
-        if move is None:
-            return None
-        return LargestMove(self.returned(move.outputs), move.l2 / min(1.0, *self.units))
 
 
 @dataclass(frozen=True)

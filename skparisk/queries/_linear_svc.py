@@ -181,10 +181,6 @@ class Solutions(NamedTuple):
 
     found: Floats  # (m, n_problems, q)
 
-    def take(self, which: Any) -> Solutions:
-        """Select databases."""
-        return Solutions(self.found[which])
-
 
 class _Rows:
     """Signed records of shape (n_rows, q), and the sums of their products."""

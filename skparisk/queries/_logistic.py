@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_positive
-from skparisk.core.pairs import LargestMove
 from skparisk.queries._base import Floats
-from skparisk.queries._bounds import longest_row, solved_logistic_bound
 from skparisk.queries._labels import check_classes, label_codes, split_offsets
 from skparisk.queries._linear import centers_of
 from skparisk.queries._newton import LogLoss, Minimum
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._weighted import Answers, WeightedQuery
-from skparisk.reference._domain import Domain
 
 # Numbers of more bits are scaled down.
 _LARGE = 64
@@ -156,22 +153,3 @@ class LogisticRegressionQuery(WeightedQuery):
             scaled = design / units
         loss = LogLoss(scaled, codes, offsets, penalty, start * units)
         return loss, units
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        box = domain.box
-        unbounded = self.fit_intercept or self.sample_weights is not None
-        if unbounded or box is None or not longest_row(box):
-            return None
-        bound = solved_logistic_bound(
-            self.C,
-            (n_records, box.shape[1]),
-            x_norm=longest_row(box),
-            n_classes=len(self.classes),
-            relation=relation,
-        )
-        if bound is None:
-            return None
-        n_outputs = self.n_problems * box.shape[1]
-        return LargestMove(np.full(n_outputs, bound), bound)

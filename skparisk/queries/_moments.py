@@ -11,81 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
-from skparisk.core.pairs import LargestMove
 from skparisk.queries._sums import SumQuery
-from skparisk.reference._domain import Domain
 
 # Whole numbers up to this are floats, and so is each sum of them that stays below.
 _LARGEST_SUM = 2**53
-# More than what rounding takes from a bound.
-_SLACK = 1 + 2.0**-40
-# What a constant and targets are stretched by, squared: each gives a bound.
-_STRETCHES = np.geomspace(2.0**-6, 2.0**6, 97)
-
-
-def moments_sensitivity_bound(
-    n_columns: int,
-    *,
-    n_targets: int = 0,
-    radius: float | None = None,
-) -> float:
-    r"""Return a bound of the l1 sensitivity of sums and sums of products.
-
-    Parameters
-    ----------
-    n_columns : int
-        Columns of a record z, d >= 1, each in [-1, 1].
-
-    n_targets : int, default=0
-        How many of them, the last ones, are targets, q < d.
-
-    radius : float, default=None
-        Largest l2 norm of the features of a record, > 0. None: no more than the columns
-        say.
-
-    Returns
-    -------
-    bound : float
-        Of the sum of absolute differences of all :math:`z_i` and all
-        :math:`z_i z_j`, i <= j, between two records.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-moments`). The least of
-    :math:`\sqrt{2} \|S(a, b)\|_F (a + r^2 + q b)` over a, b > 0, with S a symmetric
-    matrix whose rows of the constant and of the targets are divided by :math:`\sqrt a`
-    and :math:`\sqrt b`; and of :math:`d (d + 2)^2 / (2 (d + 1))`, which is attained.
-
-    Examples
-    --------
-    >>> from skparisk.queries import moments_sensitivity_bound
-    >>> moments_sensitivity_bound(1), moments_sensitivity_bound(2)
-    (2.25, 5.333333333333333)
-    """
-    d = check_at_least(n_columns, "n_columns", 1)
-    q = _check_n_targets(n_targets, d)
-    squared = float(d - q)
-    if radius is not None:
-        squared = min(squared, check_positive(radius, "radius") ** 2)
-    i, j = output_columns(d)
-    box = d * (d + 2) ** 2 / (2 * (d + 1))
-    # What each output has in the squared norm of the symmetric matrix.
-    parts = np.where(i == j, 1.0, 0.5)
-    of_constant, of_targets = i < 0, (np.array([i, j]) >= d - q).sum(axis=0)
-    a = squared * _STRETCHES[:, None]
-    b = squared * _STRETCHES[None, :]
-    norm = np.zeros(np.broadcast_shapes(a.shape, b.shape))
-    for constant in (0, 1):
-        for targets in (0, 1, 2):
-            these = (of_constant == constant) & (of_targets == targets)
-            norm += parts[these].sum() / (a**constant * b**targets)
-    balls = np.sqrt(2 * norm) * (a + squared + q * b)
-    return min(box, float(balls.min()) * _SLACK)
 
 
 def _check_n_targets(n_targets: Any, n_columns: int) -> int:
@@ -235,45 +164,6 @@ class MomentsQuery(SumQuery):
         linear, count = np.split(sums[:, alone], [-1], axis=1)
         parts = [linear, sums[:, ~alone], *([count] if self.counts_rows else [])]
         return np.concatenate(parts, axis=1) * self._steps
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        boxes = [domain.box, *([domain.target_box] if self.needs_y else [])]
-        known = [box for box in boxes if box is not None]
-        if len(known) < len(boxes):
-            return None
-        box = np.concatenate(known, axis=1)
-        with np.errstate(over="ignore"):
-            ends = (box - np.array(self.center)) / np.array(self.scale)
-        low, high = ends.clip(-self.limit, self.limit)
-        if self.radius is None:  # rounded by half of the grid at the most
-            low, high = low - self.grid, high + self.grid
-        else:  # shortened, and rounded towards 0
-            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-            features = slice(self.n_columns - self.n_targets)
-            low[features] = low[features].clip(min=-self.radius)
-            high[features] = high[features].clip(max=self.radius)
-        i, j = np.triu_indices(self.n_columns)
-        corners = np.stack([a[i] * b[j] for a in (low, high) for b in (low, high)])
-        least, most = corners.min(axis=0), corners.max(axis=0)
-        least[i == j] = least[i == j].clip(min=0.0)
-        moves = np.concatenate([high - low, most - least])
-        longest = np.maximum(np.abs(low), np.abs(high))
-        if relation == "add-remove":
-            sizes = np.maximum(np.abs(least), np.abs(most))
-            moves = np.maximum(moves, np.concatenate([longest, sizes]))
-        squares = longest**2
-        length = float(squares[: self.n_columns - self.n_targets].sum())
-        if self.radius is not None:
-            length = min(length, self.radius**2)
-        length += float(squares[self.n_columns - self.n_targets :].sum())
-        # Half of what all products make up, and half of the squares once more.
-        squared = length**2 + 0.5 * float(squares @ squares)
-        linear = moves[: self.n_columns]
-        l2 = math.sqrt(squared + float(linear @ linear))
-        l2 = min(l2, float(np.linalg.norm(moves)))
-        return LargestMove(moves * _SLACK, l2 * _SLACK)
 
     @property
     def _steps(self) -> NDArray[np.float64]:

@@ -18,9 +18,6 @@ _MOST_STEPS = 1000  # a far record that is nearly not penalized takes 700
 # below LAST / n_records. _SAME: up to here, old curvature is good enough. _SMALL: below
 # it, a step that is not half of the one before is rounding.
 LAST, _SAME, _SMALL = 2.0**-34, 2.0**-6, 2.0**-20
-# Records that go must leave one of so many parts of curvature in any direction, as it
-# was taken where scores were a little different.
-_GONE = 2.0**4
 # Halves of a step that are tried before as little of it as is sure to lead on.
 _MOST_HALVES = 20
 # Scores of a record that are far from what any are where all begin.
@@ -38,11 +35,6 @@ class Minimum(NamedTuple):
     theta: Floats  # (m, n_logits, q); NaN where it was not found
     inverse: Floats  # (m, n_logits q, n_logits q): of second derivatives
     since: Floats  # (m,): how far scores are from where these are
-    weights: Floats  # (m, n_rows)
-
-    def take(self, which: Any) -> Minimum:
-        """Select databases."""
-        return Minimum(*(part[which] for part in self))
 
 
 @dataclass
@@ -55,7 +47,6 @@ class _Way:
     inverse: Floats  # of curvature
     since: Floats  # (m,): how far scores have moved since it was taken
     own: NDArray[np.bool_]  # whether it is that of the database
-    slope: Floats | None = None  # if it is known
 
     def __post_init__(self) -> None:
         m = len(self.weights)
@@ -150,15 +141,13 @@ class LogLoss:
         """
         (m, _), (k, q) = weights.shape, self._start.shape
         theta, inverse = np.full((m, k, q), np.nan), np.full((m, k * q, k * q), np.nan)
-        ends = Minimum(theta, inverse, np.full(m, np.nan), weights)
+        ends = Minimum(theta, inverse, np.full(m, np.nan))
         if not m:
             return ends
-        way = self._begin(weights) if near is None else self._begin_near(weights, near)
-        far_off = 1.0 if self._is_large else _SAME if near is None else 4 * _SAME
+        way = self._begin(weights, near)
+        far_off = 1.0 if self._is_large else _SAME
         for number in range(_MOST_STEPS):
-            slope = way.slope
-            if slope is None:
-                slope = self._slope(way.scores, way.weights, way.theta)
+            slope = self._slope(way.scores, way.weights, way.theta)
             self._renew(way, way.going & (way.since > far_off))
             size, move, moves = self._go(way, slope)
             way.since += np.where(way.own, move, 0.0)
@@ -172,7 +161,7 @@ class LogLoss:
             # feature, it may be as wrong as it likes.
             done &= way.own & way.going & (number > 0)
             found = way.theta, way.inverse, way.since
-            for every, own in zip(ends, found, strict=False):
+            for every, own in zip(ends, found, strict=True):
                 every[way.place[done]] = own[done]
             way.going &= ~done & np.isfinite(size)
             if not way.going.any():
@@ -181,14 +170,21 @@ class LogLoss:
             leads = (falls < 0.5) & ((size > _SAME) & self._is_large | way.own)
             way.since[~leads & (~way.own | (way.since > _SAME))] = np.inf
             way.scores = np.subtract(way.scores, moves, out=moves)
-            way.last, way.slope = size, None
+            way.last = size
             if way.going.mean() < 0.5:  # less are not worth a copy
                 way = way.take(way.going)
         return ends
 
-    def _begin(self, weights: Floats) -> _Way:
-        """Return where all begin; with far records at 0, which else takes long."""
+    def _begin(self, weights: Floats, near: Minimum | None) -> _Way:
+        """Return where others ended, with their curvature; or else where all begin.
+
+        With far records at 0, which else takes long.
+        """
         m = len(weights)
+        if near is not None:
+            theta, inverse, since = (part.copy() for part in near)
+            own = np.zeros(m, dtype=bool)
+            return _Way(weights, theta, self._scores(theta), inverse, since, own)
         theta, since = np.tile(self._start, (m, 1, 1)), np.zeros(m)
         scores = self._scores(self._start[None])  # the same for all
         away = ~(np.abs(scores[0]).max(axis=0) < _FAR)
@@ -197,14 +193,6 @@ class LogLoss:
             scores = self._scores(theta)
         inverse, own = self._first_inverse(weights), np.zeros(m, dtype=bool)
         return _Way(weights, theta, scores, inverse, since, own)
-
-    def _begin_near(self, weights: Floats, near: Minimum) -> _Way:
-        """Return where other databases ended, with curvature of their own."""
-        theta, own = near.theta.copy(), np.ones(len(weights), dtype=bool)
-        inverse, slope, sure = self._swapped(weights, near)
-        since = np.where(sure, near.since, np.inf)
-        first = None if np.isinf(since).any() else slope
-        return _Way(weights, theta, self._scores(theta), inverse, since, own, first)
 
     def _renew(self, way: _Way, which: NDArray[np.bool_]) -> None:
         """Take curvature of some databases where they are."""
@@ -253,49 +241,6 @@ class LogLoss:
             slope = flat @ self._columns.T
         return slope.reshape(theta.shape) + (self._shares @ theta) * self._penalty
 
-    def _swapped(
-        self, weights: Floats, near: Minimum
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Return inverse curvature and slopes at minimizers, of databases near to them.
-
-        As records that come and go tell (Woodbury), and whether they do: not if there
-        are more than two of them, or if curvature that a record tells of goes with it.
-        """
-        k, (m, _), changes = self._k, weights.shape, weights - near.weights
-        lines, rows = np.nonzero(changes)
-        sure = np.bincount(lines, minlength=m) <= 2
-        places = np.arange(len(lines)) - np.searchsorted(lines, lines)
-        few = places < 2
-        lines, rows, places = lines[few], rows[few], places[few]
-        x, change = np.zeros((m, 2, len(self._columns))), np.zeros((m, 2))
-        x[lines, places] = self._columns[:, rows].T
-        change[lines, places] = changes[lines, rows]
-        scores = near.theta @ x.swapaxes(1, 2)  # (m, k, 2)
-        of_class = np.zeros((m, k, 2), dtype=bool)
-        of_class[lines, :, places] = self._of_class[:, rows].T
-        if self._offsets is not None:
-            scores[lines, :, places] += self._offsets[:, rows].T
-        residuals, _ = self._chances(scores)
-        if k > 1:  # that these cancel makes the step less exact, and no answer
-            residuals -= of_class
-        slope = (residuals * change[:, None]) @ x
-        curving = np.zeros((m, k, 2, k, 2))
-        for record in range(2):
-            each = self._curving(scores[:, :, record])
-            curving[:, :, record, :, record] = each * change[:, record, None, None]
-        changed = curving.reshape(m, 2 * k, 2 * k)
-        # Columns of a record, for each logit: what the inverse does to them.
-        inverse = near.inverse
-        moved = inverse.reshape(m, -1, x.shape[2]) @ x.swapaxes(1, 2)
-        moved = moved.reshape(m, inverse.shape[1], 2 * k)
-        both = x[:, None] @ moved.reshape(m, k, x.shape[2], 2 * k)
-        whole = np.eye(2 * k) + changed @ both.reshape(m, 2 * k, 2 * k)
-        back = _inverted(whole)
-        gone = np.abs(back).max(axis=(1, 2))
-        sure &= (gone < _GONE) & (gone * near.since < 0.25)
-        moved = moved @ (back @ changed) @ moved.swapaxes(1, 2)
-        return inverse - moved, slope, sure
-
     def _search(
         self,
         weights: Floats,
@@ -340,11 +285,8 @@ class LogLoss:
         p, first = self._chances(scores)
         if self._k > 1:
             for own, rows in enumerate(self._rows_of):
-                others = first[:, rows]
-                for other in range(self._k):
-                    if other != own:
-                        others += p[:, other, rows]
-                p[:, own, rows] = -others
+                others = np.delete(p[:, :, rows], own, axis=1).sum(axis=1)
+                p[:, own, rows] = -(first[:, rows] + others)
         return p
 
     def _chances(self, scores: Floats) -> tuple[Floats, Floats]:
@@ -356,26 +298,10 @@ class LogLoss:
             p = np.exp(-scores)
             p += 1.0
             return np.divide(1.0, p, out=p), p[:, 0]
-        top = np.maximum(scores[:, 0], 0.0)
-        for other in range(1, self._k):
-            np.maximum(top, scores[:, other], out=top)
-        odds = np.subtract(scores, top[:, None])
-        np.exp(odds, out=odds)
-        first = np.exp(-top, out=top)
-        share = first + odds[:, 0]
-        for other in range(1, self._k):
-            share += odds[:, other]
-        np.divide(1.0, share, out=share)
-        odds *= share[:, None]
-        first *= share
-        return odds, first
-
-    def _curving(self, scores: Floats) -> Floats:
-        """Return second derivatives by scores of one record each, (m, k, k)."""
-        p, _ = self._chances(scores[:, :, None])
-        each = -p * p.swapaxes(1, 2)
-        each[:, range(self._k), range(self._k)] += p[:, :, 0]
-        return each
+        top = scores.max(axis=1).clip(min=0.0)
+        odds, first = np.exp(scores - top[:, None]), np.exp(-top)
+        share = 1 / (first + odds.sum(axis=1))
+        return odds * share[:, None], first * share
 
     def _curvature(self, scores: Floats, w: Floats) -> Floats:
         """Return second derivatives of databases, (m, k q, k q)."""
@@ -406,16 +332,8 @@ def penalty_shares(n_classes: int) -> Floats:
 
 def _largest_spread(moves: Floats, present: Any) -> Floats:
     """Return how far scores of a record that is present move apart, at most."""
-    spread = np.abs(moves[:, 0])
-    if moves.shape[1] > 1:
-        spread = np.maximum(moves[:, 0], 0.0)
-        least = np.minimum(moves[:, 0], 0.0)
-        for k in range(1, moves.shape[1]):
-            np.maximum(spread, moves[:, k], out=spread)
-            np.minimum(least, moves[:, k], out=least)
-        spread -= least
-    spread *= present
-    return spread.max(axis=1, initial=0.0)
+    spread = moves.max(axis=1).clip(min=0.0) - moves.min(axis=1).clip(max=0.0)
+    return np.asarray((spread * present).max(axis=1, initial=0.0))
 
 
 def _inverted(matrices: Floats) -> Floats:

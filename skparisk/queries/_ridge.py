@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import as_float
-from skparisk.core.pairs import LargestMove
 from skparisk.core.weights import symmetric
 from skparisk.queries._base import Floats
-from skparisk.queries._bounds import longest_row, solved_ridge_bounds
 from skparisk.queries._linear import LinearQuery, centers_of
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._sums import SumQuery
-from skparisk.reference._domain import Domain
 
 # A smaller pivot, in units in which diagonals are 1, is rounding.
 _SINGULAR = 2.0**-36
@@ -127,33 +124,6 @@ class RidgeQuery(LinearQuery, SumQuery):
 
     def resized(self, share: float) -> Self:
         return self.with_penalty(tuple((np.atleast_1d(self.alpha) * share).tolist()))
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        box, targets = domain.box, domain.target_box
-        if (
-            self.fit_intercept
-            or box is None
-            or targets is None
-            or self.sample_weights is not None
-            or not np.all(self.alpha)
-        ):
-            return None
-        x_norm, y_bound = longest_row(box), float(np.abs(targets).max())
-        if not x_norm or not y_bound:
-            return None
-        bounds = solved_ridge_bounds(
-            np.broadcast_to(self.alpha, targets.shape[1]).tolist(),
-            (n_records, box.shape[1]),
-            x_norm=x_norm,
-            y_bound=y_bound,
-            relation=relation,
-        )
-        if bounds is None:
-            return None
-        outputs = np.repeat(bounds, box.shape[1])
-        return LargestMove(outputs, float(np.linalg.norm(bounds)))
 
     def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""

@@ -61,10 +61,10 @@ class WeightedQuery(LinearQuery):
         """Return what answers databases of rows of a pool.
 
         A function of weights, (m, n_rows), that returns (m, n_outputs), NaN where a
-        database has no answer; and what is near to these, which may be given for
-        databases that differ in a record: its `take` returns that of some of them. No
-        answer depends on that, on other databases, or on rows of weight 0, but for
-        rounding.
+        database has no answer; and what is near to these, a named tuple of arrays with
+        a line for each database, which may be given for databases that differ in a
+        record. No answer depends on that, on other databases, or on rows of weight 0,
+        but for rounding.
         """
         raise NotImplementedError
 
@@ -182,7 +182,8 @@ class _Rows:
         also = np.repeat(whole, r) & self._have_all(others)
         # Each neighbor begins where its database ended.
         places = np.repeat(np.cumsum(whole) - 1, r)[also]
-        near = near if r == 1 and also.all() else near.take(places)
+        if r > 1 or not also.all():
+            near = type(near)(*(part[places] for part in near))
         moved, _ = self._answers(self._weighed(_some(others, also)), near)
         if self.failure is None and not np.isfinite(moved).all():
             self.failure = _NOT_CONVERGED

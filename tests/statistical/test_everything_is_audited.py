@@ -49,7 +49,6 @@ from skparisk.mechanisms import (
     RandomizedResponse,
 )
 from skparisk.model_selection import ExponentialSelection
-from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import CallableReference
 
@@ -198,11 +197,6 @@ def score(epsilon):
         return [private_score(*scored, **known).value for _ in range(size)]
 
     return drawn
-
-
-def transformed(epsilon):
-    survey = RandomizedResponseTransformer(epsilon, categories=[[0, 1]]).fit([[0], [1]])
-    return lambda count, size: survey.transform(np.full((size, 1), int(count)))
 
 
 def table(epsilon):
@@ -385,7 +379,6 @@ CASES = {
     "discrete": draw("DiscreteMechanism", discrete),
     "bernstein": draw("BernsteinMechanism", bernstein),
     "score": draw("private_score", score),
-    "survey": draw("RandomizedResponseTransformer", transformed),
     "table": draw("PrivateTable", table, n_releases=400),
     "sampled": draw("SensitivitySampler", sampled),
     "learned": draw("LearnedReference", learned, n_releases=400),
