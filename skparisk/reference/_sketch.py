@@ -73,34 +73,21 @@ class RecordSketch:
         nothing of the records.
         """
         X, y = rows_of(X), rows_of(y)
-        # Some rows at a time, as there may be more hashes than there is memory.
-        size, sketch = n_rows(X), cls.empty(y is not None)
-        for start in range(0, size, _ROWS_PER_BLOCK):
-            rows = slice(start, min(start + _ROWS_PER_BLOCK, size))
-            some = take_rows(X, rows), take_rows(y, rows)
-            sketch = sketch.followed_by(*some, keyed=keyed)
-        return sketch
-
-    @classmethod
-    def empty(cls, with_targets: bool) -> Self:
-        """Return the sketch of no rows, with or without targets."""
-        return cls(0, 0, _smallest([]), _smallest([]) if with_targets else None)
-
-    def followed_by(
-        self, X: Records, y: NDArray[Any] | None, *, keyed: bool = False
-    ) -> Self:
-        """Return the sketch of its rows, and then these."""
         hashes_of = _keyed_row_hashes if keyed else _row_hashes
-        features, start = hashes_of(X), self.n_rows
-        stop = start + features.shape[1]
-        places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
-        ordered = self.ordered + int(_mixed(features[0] * places).sum(dtype=np.uint64))
-        records = self.records
-        if records is not None:
-            both = features * _MULTIPLIER + hashes_of(y)
-            records = _smallest([records, _mixed(both)])
-        kept = _smallest([self.features, features])
-        return type(self)(stop, ordered % 2**64, kept, records)
+        size, ordered = n_rows(X), 0
+        features = _smallest([])
+        records = None if y is None else features
+        # Some rows at a time, as there may be more hashes than there is memory.
+        for start in range(0, size, _ROWS_PER_BLOCK):
+            stop = min(start + _ROWS_PER_BLOCK, size)
+            hashes = hashes_of(take_rows(X, slice(start, stop)))
+            places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
+            ordered += int(_mixed(hashes[0] * places).sum(dtype=np.uint64))
+            features = _smallest([features, hashes])
+            if records is not None:
+                targets = hashes_of(take_rows(y, slice(start, stop)))
+                records = _smallest([records, _mixed(hashes * _MULTIPLIER + targets)])
+        return cls(size, ordered % 2**64, features, records)
 
     def overlaps(self, other: RecordSketch) -> bool:
         """Tell if two tables have records in common that chance cannot explain.
