@@ -44,7 +44,7 @@ def table_of(n_rows, sampling):
 
 
 def listed(drawn):
-    """Return the rows of each line, also if these are counted or marked."""
+    """Return the rows of each line, also if these are counted."""
     if drawn.dtype.kind == "i":
         return drawn
     return np.array([np.arange(drawn.shape[1]).repeat(line * 1) for line in drawn])
@@ -153,8 +153,8 @@ def test_split_uses_each_row_of_one_half_once(n_shared):
 
 def test_subsets_are_distinct_and_apart_and_uniform():
     for n_own in [0, 1, 2]:
-        for n_rows in [14, 400, 3000, 20_000]:
-            for length in [1, 4, 9, 300, 700]:
+        for n_rows in [14, 3000]:
+            for length in [1, 4, 300]:
                 if length > n_rows / 2 - n_own:
                     continue
                 rows = rows_drawn(
@@ -173,7 +173,6 @@ def test_subsets_are_distinct_and_apart_and_uniform():
 
 
 def test_all_subsets_are_equally_likely():
-    """By coins, of which some have to be mended, and by redrawing what was drawn."""
     for seed in SEEDS:
         for n_rows, length, n_own in [(6, 3, 0), (7, 2, 1), (40, 2, 0)]:
             table = table_of(n_rows, "leave-out")

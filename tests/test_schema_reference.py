@@ -197,7 +197,6 @@ def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
 
 @pytest.mark.parametrize("most", [2**16, 100])
 def test_shared_records_may_be_many_of_the_simulated_ones(monkeypatch, most):
-    """Where they are chosen by coins."""
     monkeypatch.setattr("skparisk.reference._schema._MOST_POOL", most)
     reference = SchemaReference([(0, 1)])
     seed = np.random.SeedSequence(0)

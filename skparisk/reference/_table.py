@@ -44,7 +44,6 @@ from skparisk.reference._rows import (
     draw_rows,
     draw_shared_rows,
     draw_subsets,
-    listed,
 )
 from skparisk.reference._sketch import RecordSketch
 
@@ -111,19 +110,12 @@ class Split:
         own = self.own[first:stop].reshape(size, self.n_own)
         return DrawnRecords(self.pool, own, lambda: self._draw_shared(size, rng), rng)
 
-    def _draw_shared(
-        self, size: int, rng: np.random.Generator
-    ) -> Rows | NDArray[np.bool_]:
+    def _draw_shared(self, size: int, rng: np.random.Generator) -> Rows:
         n_others = len(self.others)
         if self.replacement:
             return self.others[draw_rows(n_others, (size, self.n_shared), rng)]
         none = np.empty((size, 0), dtype=np.intp)
-        shared = draw_subsets(n_others, none, self.n_shared, rng)
-        if shared.dtype != np.bool_:
-            return self.others[shared]
-        chosen = np.zeros((size, self.pool.n_records), dtype=bool)
-        chosen[:, self.others] = shared
-        return chosen
+        return self.others[draw_subsets(n_others, none, self.n_shared, rng)]
 
 
 # A table with fewer rows for each output does not show how they move together.
@@ -359,7 +351,7 @@ class TableReference(Held, Reference):
         # Always the same, so that what is learned from them does not depend on a seed.
         rng = np.random.default_rng(self.n_records)
         none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_records, none, most, rng))
+        (rows,) = draw_subsets(self.n_records, none, most, rng)
         return self._with(self.pool.part(np.sort(rows)), _sketch=self.sketch)
 
     def _half(self, rng: np.random.Generator) -> Self:
