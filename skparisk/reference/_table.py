@@ -20,6 +20,7 @@ from skparisk.core.sealed import (
     TargetForm,
     group_rows,
     ids_of,
+    is_frame,
     key_of_id,
     take_rows,
 )
@@ -458,7 +459,8 @@ class TableReference(Held, Reference):
             )
         pool = self.pool
         if self.sampling == "split" and self.domain is not None:
-            pool = pool.like(*self.domain.clip(pool.X, pool.y))
+            X, y = self.domain.clip(pool.X, pool.y)
+            pool = pool.like(self._form.read_features(X) if is_frame(X) else X, y)
         shape = (pool, n_shared, n_own)
         if self.sampling == "used-once":
             order = np.random.default_rng(seed).permutation(self.n_records)
