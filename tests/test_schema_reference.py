@@ -94,22 +94,6 @@ def test_columns_have_the_declared_laws():
     assert_law(X["income"][~missing], HISTOGRAM.cdf)
 
 
-def test_callables_are_put_in_random_order_and_not_clipped_to():
-    sorted_values = {"a": lambda n, rng: np.sort(rng.random(n)), "b": (0, 1)}
-    schema = SchemaReference(sorted_values)
-    first = [schema.sample(2, rng_of(seed))["a"].to_numpy() for seed in range(200)]
-    rising = sum(one < other for one, other in first)
-    assert stats.binomtest(rising, 200).pvalue > 1e-6
-    assert schema.domain.columns[0] is None
-    assert "but for 1 column of no known range" in schema.description
-    assert schema.domain.columns[0] is None
-    texts = SchemaReference({"t": lambda n, rng: np.array(["a"] * n), "b": (0, 1)})
-    assert texts.schema.kinds == ("text", "number")
-    wrong = SchemaReference({"a": lambda n, rng: rng.random(n + 1), "b": (0, 1)})
-    with pytest.raises(ValueError, match="asked for 5 values and returned an array of"):
-        wrong.sample(5, rng_of())
-
-
 def test_the_domain_is_what_is_declared():
     assert SCHEMA.domain == Domain(
         [
@@ -128,9 +112,6 @@ def test_the_domain_is_what_is_declared():
     mixed = SchemaReference({"a": ["x", 1], "b": ["x", "y"]}, missing={"b": 0.5})
     assert mixed.schema.kinds == ("number and text", "text")
     assert mixed.domain.columns[1] == Categories(["x", "y", None])
-    free = SchemaReference([lambda n, rng: rng.random(n)], missing={0: 0.5})
-    assert free.domain.columns == (None,)
-    assert np.isnan(free.sample(100, rng_of())).any()
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars", "array"])

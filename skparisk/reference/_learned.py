@@ -231,8 +231,7 @@ class LearnedReference(Held, Reference):
     Raises
     ------
     ValueError
-        If a parameter is out of range, or a column of the schema has neither a range
-        nor categories.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -269,12 +268,6 @@ class LearnedReference(Held, Reference):
             raise ValueError(
                 "schema must be a SchemaReference, which says what columns may hold; "
                 f"got an object of type {type(schema).__name__}."
-            )
-        domain = schema.domain
-        if None in (*domain.columns, *domain.targets):
-            raise ValueError(
-                "Each column of the schema must have a range or categories, because "
-                "histograms have bins; a column that a callable draws has neither."
             )
         self._fraction = check_probability(fraction, "fraction")
         self._epsilon = check_positive(epsilon, "epsilon of the LearnedReference")

@@ -29,8 +29,7 @@ from skparisk.reference._table import Split
 
 _ALLOWED = (
     "a tuple (low, high), a range of whole numbers, a list of categories, a mapping of "
-    "categories to weights, a frozen distribution of scipy.stats with finite ends, or "
-    "a callable (n_records, rng) -> values"
+    "categories to weights, or a frozen distribution of scipy.stats with finite ends"
 )
 
 
@@ -46,8 +45,8 @@ class Spec:
 
     # ``(n_records, rng) -> values``, independent and alike.
     draw: Callable[[int, np.random.Generator], NDArray[Any]]
-    # What is not None holds all that is drawn.
-    domain: Column
+    # It holds all that is drawn.
+    domain: Interval | Categories
     # All values, where these are few enough to be listed.
     classes: NDArray[Any] | None = None
 
@@ -81,8 +80,6 @@ class Spec:
             return cls.weighted(list(declared), [1.0] * len(declared))
         if callable(getattr(declared, "rvs", None)):
             return cls._distributed(declared)
-        if callable(declared) and not isinstance(declared, type):
-            return cls(partial(_called, declared), None)
         raise ValueError(f"it must be {_ALLOWED}; got {declared!r}.")
 
     @classmethod
@@ -95,20 +92,12 @@ class Spec:
         return cls(partial(_chosen, known, shares), domain, classes)
 
     @classmethod
-    def histogram(cls, edges: Sequence[float], weights: Sequence[Any]) -> Self:
-        """Return numbers that are uniform between neighboring edges."""
-        ends = np.array(edges, dtype=np.float64)
-        draw = partial(_binned, ends, _shares(weights))
-        return cls(draw, Interval(ends[0], ends[-1]))
-
-    @classmethod
     def _distributed(cls, distribution: Any) -> Self:
         low, high = map(float, distribution.support())
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 "a distribution must have finite ends, because records are clipped to "
-                f"them; got ends ({low}, {high}). Truncate it, or give a callable, to "
-                "which nothing is clipped."
+                f"them; got ends ({low}, {high}). Truncate it."
             )
         return cls(partial(_drawn, distribution, low, high), Interval(low, high))
 
@@ -123,7 +112,7 @@ class Spec:
         domain = self.domain
         if isinstance(domain, Interval):
             domain = replace(domain, missing=True)
-        elif isinstance(domain, Categories):
+        else:
             domain = Categories((*domain.values, None), domain.default)
         draw = partial(_with_holes, self.draw, float(share))
         return replace(self, draw=draw, domain=domain, classes=None)
@@ -152,21 +141,11 @@ def _chosen(
 
 
 def _uniform(
-    low: Any, high: Any, n: int, rng: np.random.Generator
+    low: float, high: float, n: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     shares = rng.random(n)
     # Not low + share * (high - low), which may overflow or be rounded beyond an end.
     return np.clip((1 - shares) * low + shares * high, low, high)
-
-
-def _binned(
-    ends: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    places = rng.choice(len(shares), n, p=shares)
-    return _uniform(ends[places], ends[places + 1], n, rng)
 
 
 def _drawn(
@@ -193,21 +172,6 @@ def _encoded(
     rng: np.random.Generator,
 ) -> NDArray[Any]:
     return encode(draw(n, rng))
-
-
-def _called(
-    function: Callable[..., Any], n: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    """Return values of a callable, in random order: it may have sorted them."""
-    values = np.asarray(function(n, rng))
-    if values.shape != (n,):
-        raise ValueError(
-            f"A column of the schema was asked for {n} values and returned an array of "
-            f"shape {values.shape}."
-        )
-    return rng.permutation(
-        values.astype(object) if values.dtype.kind in "US" else values
-    )
 
 
 def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
@@ -309,7 +273,8 @@ def _read_values(kind: str, values: list[Any], weights: Any) -> Any:
         return Spec.weighted(values, weights)
     if not (np.diff(np.asarray(values, dtype=np.float64)) > 0).all():
         raise ValueError(f"edges must increase, got {values!r}")
-    return Spec.histogram(values, weights)
+    # Imported here, as it takes long and is only needed for this.
+    return import_module("scipy.stats").rv_histogram((weights, values), density=False)
 
 
 def _put_in(
@@ -354,8 +319,6 @@ class SchemaReference(Held, Reference):
         * ``{"f": 3, "m": 1}``: categories and their weights.
         * A frozen distribution of `scipy.stats` with finite ends, such as
           ``scipy.stats.rv_histogram((weights, edges))``: numbers of that law.
-        * ``(n_records, rng) -> values``: independent values of any kind. Nothing is
-          clipped to them, and the certificate says so.
 
     target : str, tuple of str, or column, default=None
         Names of columns that are the targets, or what they hold: ``["no", "yes"]`` or
@@ -546,7 +509,7 @@ class SchemaReference(Held, Reference):
         return (
             "the differing ones drawn from a declared schema of "
             f"{len(self._specs)} column{plural}, the others from simulated records of "
-            f"it, to which private records are clipped{self.domain.exceptions}"
+            "it, to which private records are clipped"
         )
 
     @property
@@ -630,6 +593,6 @@ def _split_targets(specs: dict[Any, Spec], target: Any) -> tuple[list[Spec], boo
                 )
         found = [specs.pop(name) for name in names]
     for spec in found:
-        if spec.domain is not None and spec.domain.missing:
+        if spec.domain.missing:
             raise ValueError("A target must not be missing in any record.")
     return found, not several
