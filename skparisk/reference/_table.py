@@ -79,23 +79,6 @@ class LeaveOut:
 
 
 @dataclass(frozen=True, eq=False)
-class UsedOnce:
-    """Draws stretches of one permutation of the table: no row is used twice."""
-
-    pool: RecordPool
-    n_shared: int
-    n_own: int
-    order: Rows
-
-    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
-        n_drawn = self.n_shared + self.n_own
-        rows = self.order[start * n_drawn : (start + size) * n_drawn]
-        lines = rows.reshape(size, n_drawn)
-        shared, own = lines[:, : self.n_shared], lines[:, self.n_shared :]
-        return DrawnRecords(self.pool, own, shared.copy, rng)
-
-
-@dataclass(frozen=True, eq=False)
 class Split:
     """Draws stretches of some rows, and shared records from the others."""
 
@@ -463,8 +446,9 @@ class TableReference(Held, Reference):
             pool = pool.like(self._form.read_features(X) if is_frame(X) else X, y)
         shape = (pool, n_shared, n_own)
         if self.sampling == "used-once":
+            assert not (n_own and n_shared)  # of sums: pairs share no record
             order = np.random.default_rng(seed).permutation(self.n_records)
-            return UsedOnce(*shape, order)
+            return Split(*shape, order, order, replacement=False)
         if self.sampling == "split":
             own, others = self._halves()
             order = np.random.default_rng(seed).permutation(own)
