@@ -24,7 +24,6 @@ from skparisk.queries import (
 )
 from skparisk.reference import TableReference, _rows
 from skparisk.reference._parted import Parted
-from skparisk.sensitivity import sample_differences
 
 N_OTHERS, LENGTH, N_DRAWS = 5, 40, 20_000
 # From how many draws of a row on these are drawn together, and how many deviations
@@ -115,16 +114,6 @@ def test_a_class_that_is_missing_is_noticed_from_counts():
     others = counts - (pairs.removed == 7) + (pairs.replacement == 7)
     np.testing.assert_array_equal(missing, (counts == 0) | (others == 0))
     assert 0 < missing.sum() < 40
-
-
-def test_pairs_do_not_depend_on_the_number_of_workers():
-    X, y = make_data(2, 100)
-    words = {"n_pairs": 130, "n_records": 300, "n_features": 4, "random_state": 3}
-    one, two = (
-        sample_differences(RidgeQuery(), TableReference(X, y), n_jobs=n_jobs, **words)
-        for n_jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one, two)
 
 
 # What is found out once

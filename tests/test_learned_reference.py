@@ -160,12 +160,6 @@ def test_no_bin_is_left_out(noisy, least):
     assert shares.sum() == pytest.approx(1)
 
 
-def test_shares_without_noise_are_those_of_the_counts():
-    np.testing.assert_allclose(
-        _shares(np.array([600.0, 400, 0]), 1000, 0), [0.6, 0.4, 0]
-    )
-
-
 def test_without_noise_the_law_is_that_of_the_records():
     """Marginals, and correlations of normal scores."""
     rng = np.random.default_rng(0)

@@ -8,10 +8,9 @@ from sklearn.covariance import ledoit_wolf
 
 from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, required_pairs
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.noise import AdditiveNoise, NoiseShape
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import CHUNK, SampledPairs, Withheld, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
-from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import sampling_moments
 
 RNG = np.random.default_rng(0)
@@ -23,14 +22,6 @@ def many_pairs():
     differences[::1001] = np.inf
     differences[::7] = 0.25
     return SampledPairs(differences, np.array([0.125, 0.25]), np.array([0.1, 0.2]))
-
-
-def test_blocks_are_all_rows_in_order():
-    pairs = many_pairs()
-    blocks = list(pairs.blocks())
-    assert len(blocks) == 2
-    rows = np.concatenate([np.arange(b.start, b.stop) for b in blocks])
-    np.testing.assert_array_equal(rows, np.arange(len(pairs)))
 
 
 def test_norms_of_many_pairs_are_those_of_each():
@@ -96,24 +87,6 @@ def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(
     np.testing.assert_allclose(found, expected / changed, rtol=1e-9)
 
 
-def test_some_of_the_pairs():
-    differences, errors = RNG.normal(size=(12, 2)), RNG.uniform(size=2)
-    known = {"failure": "why", "draw_seed": 5, "n_neighbors": 3}
-    pairs = SampledPairs(differences, errors, np.array([0.1, 0.2]), **known)
-    later = pairs.take(slice(6, None))
-    np.testing.assert_array_equal(later.differences, differences[6:])
-    np.testing.assert_array_equal(later.errors, errors)
-    np.testing.assert_array_equal(later.rounding, pairs.rounding)
-    assert {name: getattr(later, name) for name in known} == known
-    assert later.n_databases == 2
-    with pytest.raises(ValueError, match="read-only"):
-        later.differences[0] = 0
-    with pytest.raises(ValueError, match="read-only"):
-        pairs.differences[0] = 0
-    bare = SampledPairs(differences, None, np.zeros(2)).take(slice(1, None))
-    assert bare.errors is None
-
-
 # Rules
 
 
@@ -140,16 +113,6 @@ def test_required_pairs_are_the_fewest():
     assert required_pairs(0.9) == 1
 
 
-def test_ranks_and_neighbors_are_checked_by_name():
-    with pytest.raises(ValueError, match=r"^order_index must be a whole number"):
-        Exchangeable().certify_risk(5, np.array([], dtype=int))
-    with pytest.raises(ValueError, match=r"^n_neighbors must be"):
-        Exchangeable(0)
-    for wrong in (PAC, object(), "nothing"):
-        with pytest.raises((ValueError, TypeError), match="calibration"):
-            calibrate(np.ones((9, 1)), Target(1.0, 0.5), rule=wrong, n_records=1)
-
-
 # Parameters are kept as plain numbers
 
 
@@ -165,11 +128,3 @@ def test_targets_and_mechanisms_keep_plain_numbers():
     known = GaussianMechanism(np.float32(1), np.float32(1), 1e-5, n_outputs=np.int64(2))
     assert (type(known.sensitivity), type(known.epsilon)) == (float, float)
     assert type(known.n_outputs) is int
-
-
-@pytest.mark.parametrize(("law", "variance"), [(Laplace(), 2.0), (Gaussian(), 1.0)])
-def test_the_covariance_of_noise_is_that_of_its_law(law, variance):
-    noise = AdditiveNoise.at_least(law, 3.0, n_outputs=2, least_steps=2**30)
-    np.testing.assert_allclose(noise.covariance(), 9 * variance * np.eye(2), rtol=1e-6)
-    huge = AdditiveNoise.at_least(law, 1e200, n_outputs=2, least_steps=2**10)
-    assert np.isinf(np.diag(huge.covariance())).all()  # without a warning

@@ -25,7 +25,6 @@ from skparisk import (
     PrivateEstimator,
     PrivateGridSearchCV,
     PrivateKernelDensity,
-    PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateRidge,
     SchemaReference,
@@ -176,19 +175,6 @@ def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
     )
 
 
-@pytest.mark.parametrize("most", [2**16, 100])
-def test_shared_records_may_be_many_of_the_simulated_ones(monkeypatch, most):
-    monkeypatch.setattr("skparisk.reference._schema._MOST_POOL", most)
-    reference = SchemaReference([(0, 1)])
-    seed = np.random.SeedSequence(0)
-    source = reference.bind(8, n_shared=200, n_own=2, seed=seed)
-    assert source.pool.n_records == 16 + max(400, min(3200, most))
-    pairs = draw_pairs(source, n_records=201, start=0, size=8, seed=seed)
-    assert all(len(np.unique(line)) == 200 for line in pairs.members[:, :-1])
-    assert not np.isin(pairs.members[:, :-1], pairs.removed).any()
-    assert (counts_of(pairs).sum(axis=1) == 201).all()
-
-
 def test_schemas_are_cloned_as_they_are_and_pickled():
     sampler = few(reference=SCHEMA)
     assert clone(sampler).reference is copy.deepcopy(SCHEMA) is SCHEMA
@@ -322,15 +308,6 @@ def test_bad_schemas_are_refused():
             SchemaReference(columns, **parameters)
 
 
-def test_columns_are_compared_with_those_of_the_records():
-    frame, _ = SCHEMA.sample(9, rng_of())
-    sampler = few(query=lambda X: X["age"].mean(), reference=SCHEMA)
-    with pytest.raises(IncompatibleError, match="but X lacks 'sex'"):
-        sampler.fit(frame.drop(columns="sex"))
-    with pytest.raises(IncompatibleError, match="X has other columns beside them"):
-        sampler.fit(frame.assign(more=1.0))
-
-
 # Private records are clipped
 
 
@@ -389,30 +366,6 @@ def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     expected = Ridge().fit(inside, targets)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-11)
     assert model.sampler_.pairs_.domain == FLAT.domain
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
-def test_classifiers_take_classes_from_the_schema(kind):
-    X = numbers()
-    y = np.where(X[:, 0] > 0.5, "yes", "no").astype(object)
-    other = y.copy()
-    other[y == "no"] = "perhaps"  # no class, and taken for the first one
-    models = [
-        kind(epsilon=math.inf, sensitivity=few(**given)).fit(X, labels, **more)
-        for labels in (y, other)
-        for given, more in (
-            ({}, {"X_reference": CLASSES}),
-            ({"reference": CLASSES}, {}),
-        )
-    ]
-    for model in models:
-        assert model.classes_.tolist() == ["no", "yes"]
-        np.testing.assert_array_equal(model.coef_, models[0].coef_)
-    again = kind(
-        epsilon=math.inf, sensitivity=models[1].sampler_, classes=["no", "yes"]
-    )
-    np.testing.assert_array_equal(again.fit(X, other).coef_, models[0].coef_)
 
 
 def test_numbers_are_classes_as_they_are():

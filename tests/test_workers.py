@@ -17,7 +17,6 @@ from joblib.parallel import ThreadingBackend
 from threadpoolctl import ThreadpoolController
 
 from skparisk import (
-    SchemaReference,
     SecretSample,
     SensitivitySampler,
     _threads,
@@ -435,11 +434,3 @@ def test_pairs_without_any_answer_are_counted(capsys, no_tqdm):
     with Progress(2, shown=True, watched=Watched(0.5, 1)) as progress:
         progress.add(2, np.empty((2, 0)))
     assert "2 of 2" in capsys.readouterr().err
-
-
-def test_pairs_of_a_schema_are_shown_as_well(capsys, no_tqdm):
-    sampler = SensitivitySampler(
-        MeanQuery(), reference=SchemaReference([(0, 1)] * 2), verbose=1
-    )
-    sampler.fit(PUBLIC)
-    assert "quantile" in capsys.readouterr().err

@@ -23,11 +23,14 @@ def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> 
 
 
 def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) -> Rows:
-    """Return lines of a few rows without replacement, in random order."""
-    rows = np.empty((size, n), dtype=_number(n_rows))
-    for column in range(n):
-        drawn = draw_rows(n_rows - column, (size,), rng)
-        rows[:, column] = _step_over(drawn, rows[:, :column])
+    """Return lines of a few rows without replacement, in random order.
+
+    Line by line: the first do not depend on how many there are.
+    """
+    left = n_rows - np.arange(n)
+    rows = rng.integers(left, size=(size, n), dtype=_number(n_rows))
+    for column in range(1, n):
+        rows[:, column] = _step_over(rows[:, column], rows[:, :column])
     return rows
 
 

@@ -255,36 +255,20 @@ class TableReference(Held, Reference):
             return self
         return self._with(self.pool.numbers, _schema=self._schema.as_numbers())
 
-    def with_targets(self, y: Any) -> Self:
-        """Return the same records with other targets.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
-            Numbers, or labels.
-        """
-        targets = _check_targets(y, n_rows(self.pool.X))
-        return self._with_targets(take_rows(targets, self._order))
-
-    def _with_targets(self, y: NDArray[Any] | None) -> Self:
-        """Return the same records with targets in the order of the pool."""
-        other = self._with(
-            self.pool.like(self.pool.X, y),
-            _form=replace(self._form, targets=None if y is None else TargetForm.of(y)),
-            _sketch=None,
-            is_cross_fitted=False,
-        )
-        vars(other).pop("domain", None)
-        return other
-
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same records with `encode` applied to their targets."""
         assert self.pool.y is not None
-        other = self._with_targets(encode(self.pool.y))
-        old, new = self._form.targets, other._form.targets
-        if old is not None and new is not None and not old.labels:
+        y, old = encode(self.pool.y), self._form.targets
+        targets = TargetForm.of(y)
+        if old is not None and not old.labels:
             # Numbers stand for themselves, and classes keep their type.
-            other._form = replace(other._form, targets=replace(new, dtype=old.dtype))
+            targets = replace(targets, dtype=old.dtype)
+        other = self._with(
+            self.pool.like(self.pool.X, y),
+            _form=replace(self._form, targets=targets),
+            _sketch=None,
+            is_cross_fitted=False,
+        )
         other.domain = None if self.domain is None else self.domain.encoded(encode)
         return other
 
