@@ -16,11 +16,10 @@ from sklearn.covariance import ledoit_wolf
 from skparisk.core.calibrate import Target
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise, NoiseShape, to_dyadic
-from skparisk.core.pairs import SampledPairs
 from skparisk.sensitivity import calibrate
 from skparisk.sensitivity._noise_shape import (
     fit_noise_shape,
-    sampling_moments,
+    root_mean_squares,
     shrunk_moments,
 )
 
@@ -88,12 +87,6 @@ def test_fitted_shapes_make_outputs_alike():
     np.testing.assert_allclose(moments, np.eye(3), atol=0.05)
     assert fit_noise_shape("isotropic", DIFFERENCES[:0]) == NoiseShape()
     assert len({NoiseShape(), NoiseShape()}) == 1
-
-
-def second_moments(differences):
-    """Return the moments of a database of one record, which is added."""
-    pairs = SampledPairs(differences, None, np.zeros(differences.shape[1]))
-    return sampling_moments(pairs, 1, "add-remove")
 
 
 def test_second_moments_are_shrunk_as_scikit_learn_does():
@@ -164,11 +157,6 @@ def test_more_outputs_than_pairs_are_diagonal():
     shape, diagonal = (fit_noise_shape(n, few[:19]) for n in ("whitened", "diagonal"))
     assert shape.name == "diagonal"
     np.testing.assert_array_equal(shape.factor, diagonal.factor)
-    assert second_moments(few).correlations is not None
-    moments = second_moments(few[:19])
-    np.testing.assert_allclose(
-        moments.matrix(), np.diag(np.mean(few[:19] ** 2, axis=0))
-    )
 
 
 learned_shape = pytest.mark.parametrize("name", ["diagonal", "whitened"])
@@ -205,11 +193,11 @@ def test_output_that_never_moves_has_noise_of_the_usual_size():
 def test_output_moves_by_more_than_a_share_of_another_or_not_at_all():
     """As its docstring says: by more than 2**-50 of it, and than 2**-960."""
     for size, still in ((2.0**-50, True), (2.0**-50 * (1 + 2.0**-52), False)):
-        moments = second_moments(np.array([[1.0, size], [-1.0, -size]]))
-        assert moments.scales.tolist() == [1.0, 0.0 if still else size]
+        scales = root_mean_squares(np.array([[1.0, size], [-1.0, -size]]))
+        assert scales.tolist() == [1.0, 0.0 if still else size]
     for size, still in ((2.0**-960, True), (2.0**-959, False)):
-        moments = second_moments(np.array([[size], [-size]]))
-        assert moments.scales.tolist() == [0.0 if still else size]
+        scales = root_mean_squares(np.array([[size], [-size]]))
+        assert scales.tolist() == [0.0 if still else size]
 
 
 def test_answers_far_from_zero_are_released_without_rounding_errors_of_the_shape():
