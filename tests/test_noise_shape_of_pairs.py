@@ -219,6 +219,28 @@ def test_second_half_of_the_pairs_calibrates_and_does_not_shape(name):
     assert other.noise_scale_ == pytest.approx(2 * s.noise_scale_, rel=1e-9)
 
 
+def test_without_an_answer_there_is_no_shape():
+    """But that of all outputs alike, for the pairs that calibrate."""
+    for name in SHAPED_PLANS[::4]:
+        s = fitted(name)
+        broken = s.differences_.copy()
+        broken[:N_SHAPE] = np.inf
+        noise = with_pairs(s, broken, s.pairs_.errors, "it failed").mechanism_
+        np.testing.assert_array_equal(noise.shape.factor, 1.0)
+        broken[:] = np.inf
+        with pytest.raises(CalibrationError, match="it failed"):
+            with_pairs(s, broken, s.pairs_.errors, "it failed")
+
+
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+def test_four_pairs_do(shape):
+    how = {"randomness": "both", "law": "gaussian", "noise_shape": shape}
+    sampler = make_sampler(n_pairs=4, gamma=0.9, **how).fit(PUBLIC[:, :1])
+    assert sampler.release(PRIVATE[:, :1]).shape == (1,)
+    n_shape = None if shape == "isotropic" else 2
+    assert sampler.certificate_.evidence.n_shape_pairs == n_shape
+
+
 @pytest.mark.parametrize("shape", ["diagonal", "whitened"])
 def test_shape_pairs_are_said_where_pairs_are_too_few(shape):
     def never(X):

@@ -144,9 +144,9 @@ def test_split_uses_each_row_of_one_half_once(n_shared):
 
 def test_all_subsets_are_equally_likely():
     for seed in SEEDS:
-        for n_rows, length, n_own in [(6, 3, 0), (7, 2, 1), (40, 2, 0)]:
+        for n_rows, length, n_own in [(6, 3, 0), (7, 2, 1)]:
             table = table_of(n_rows, "leave-out")
-            rows = rows_drawn(table, 60_000, length + n_own, rng_of(seed), n_own=n_own)
+            rows = rows_drawn(table, 20_000, length + n_own, rng_of(seed), n_own=n_own)
             rows[:, :length].sort(axis=1)
             cells = [
                 (*chosen, *taken)
@@ -222,7 +222,7 @@ def test_a_pickled_table_is_the_same_and_read_only(protocol):
     assert (loaded.pool.y == TABLE[:, 0]).all()
     assert not loaded.pool.numbers.X.flags.writeable
     assert not loaded.pool.y.flags.writeable
-    assert (loaded.sampling, loaded.feature_names) == ("split", ("age", "income"))
+    assert (loaded.sampling, loaded.schema.names) == ("split", ("age", "income"))
     source = pickle.loads(
         pickle.dumps(
             reference.bind(1, n_shared=3 - 2, n_own=2, seed=SEED), protocol=protocol
@@ -260,7 +260,7 @@ def test_frames_keep_their_names():
             else:
                 y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
             reference = TableReference(X, y)
-            assert reference.feature_names == ("age", "income")
+            assert reference.schema.names == ("age", "income")
             assert reference.n_records == 6
             assert reference.pool.X is X
             assert (reference.pool.numbers.X == TABLE).all()

@@ -228,11 +228,6 @@ class TableReference(Held, Reference):
         return None if sizes is None else (int(sizes.min()), int(sizes.max()))
 
     @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns, where the table is a data frame that has some."""
-        return self._schema.names
-
-    @property
     def schema(self) -> Schema:
         """The columns of the table."""
         return self._schema
