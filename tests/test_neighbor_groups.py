@@ -286,16 +286,6 @@ def test_samplers_count_databases(parameters):
     assert sampler.release(PRIVATE).shape == (2,)
 
 
-def test_auto_draws_few_databases():
-    sampler = SensitivitySampler(
-        spread, neighbors_per_database=8, n_records=20, random_state=0
-    ).fit(PUBLIC)
-    evidence = sampler.certificate_.evidence
-    assert (evidence.n_pairs, evidence.n_shape_pairs) == (1600, 400)
-    sampler.set_params(noise_shape="isotropic").fit(PUBLIC)
-    assert sampler.certificate_.evidence.n_pairs == 1600
-
-
 def test_what_is_no_group_is_refused():
     for parameters, message in [
         (

@@ -1,6 +1,5 @@
 """The shape of the noise from one half of the pairs; differences that are off."""
 
-import math
 import pickle
 from functools import cache
 from types import SimpleNamespace
@@ -287,22 +286,3 @@ def test_output_that_never_moves_is_not_released(shape, randomness):
         assert (released != query(X))[[0, 2]].all()
     assert sampler.certificate_.evidence.noise_shape == shape
     assert "of which 1 differed on no sampled pair" in str(sampler.certificate_)
-
-
-@pytest.mark.parametrize("shape", NOISE_SHAPES)
-@pytest.mark.parametrize("randomness", ["implicit", "both"])
-def test_infinite_epsilon_needs_no_shape(shape, randomness):
-    """Constant outputs, and such as determine each other, are released as they are."""
-
-    def query(X):
-        return [X.mean(), 7.0, 2 * X.mean()]
-
-    sampler = make_sampler(
-        query=query, randomness=randomness, noise_shape=shape, epsilon=math.inf
-    ).fit(PUBLIC)
-    np.testing.assert_array_equal(sampler.release(PRIVATE), query(PRIVATE))
-    assert sampler.mechanism_.shape.name == "isotropic"
-    evidence = sampler.certificate_.evidence
-    assert (evidence.noise_shape, evidence.noise_scale) == ("isotropic", 0)
-    assert (evidence.n_pairs, evidence.n_shape_pairs) == (N_PAIRS, None)
-    assert sampler.calibrate(epsilon=1.0).mechanism_.shape.name == shape
