@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
@@ -43,12 +43,16 @@ _MOST_LISTED = 2048
 class Spec:
     """One column that is declared."""
 
-    # ``(n_records, rng) -> values``, independent and alike.
-    draw: Callable[[int, np.random.Generator], NDArray[Any]]
+    # Whole numbers, an interval, values with their shares, or a distribution.
+    law: Any
     # It holds all that is drawn.
     domain: Interval | Categories
     # All values, where these are few enough to be listed.
     classes: NDArray[Any] | None = None
+    # Share of the values that are missing, if any may be.
+    missing: float | None = None
+    # What values become, one after the other.
+    encoders: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...] = ()
 
     @classmethod
     def of(cls, declared: Any, name: str) -> Self:
@@ -70,10 +74,10 @@ class Spec:
             domain = Interval(low, high)
             few = len(declared) <= _MOST_LISTED
             classes = np.asarray(declared) if few else None
-            return cls(partial(_whole, declared), domain, classes)
+            return cls(declared, domain, classes)
         if isinstance(declared, tuple) and len(declared) == 2:
             domain = Interval(*declared)
-            return cls(partial(_uniform, domain.low, domain.high), domain)
+            return cls(domain, domain)
         if isinstance(declared, Mapping):
             return cls.weighted(list(declared), list(declared.values()))
         if isinstance(declared, list | np.ndarray):
@@ -86,10 +90,8 @@ class Spec:
     def weighted(cls, values: Sequence[Any], weights: Sequence[Any]) -> Self:
         """Return categories, each with its share of the weights."""
         domain = Categories(tuple(values))
-        shares = _shares(weights)
-        known = array_of(domain.values)
-        classes = array_of(domain.present)
-        return cls(partial(_chosen, known, shares), domain, classes)
+        law = array_of(domain.values), _shares(weights)
+        return cls(law, domain, array_of(domain.present))
 
     @classmethod
     def _distributed(cls, distribution: Any) -> Self:
@@ -99,7 +101,34 @@ class Spec:
                 "a distribution must have finite ends, because records are clipped to "
                 f"them; got ends ({low}, {high}). Truncate it."
             )
-        return cls(partial(_drawn, distribution, low, high), Interval(low, high))
+        return cls(distribution, Interval(low, high))
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Return so many values, independent and alike."""
+        values: NDArray[Any]
+        if isinstance(self.law, range):
+            places = rng.integers(len(self.law), size=n)
+            values = self.law.start + self.law.step * places
+        elif isinstance(self.law, tuple):
+            known, shares = self.law
+            values = rng.choice(known, n, p=shares)
+        else:
+            assert isinstance(self.domain, Interval)
+            low, high = self.domain.low, self.domain.high
+            if isinstance(self.law, Interval):
+                above = rng.random(n)
+                # Not low + above * (high - low), which may overflow.
+                values = (1 - above) * low + above * high
+            else:
+                values = np.asarray(self.law.rvs(size=n, random_state=rng), np.float64)
+            values = values.clip(low, high)
+        if self.missing is not None:
+            numbers = values.dtype.kind in "iuf"
+            values = values.astype(np.float64 if numbers else object)
+            values[rng.random(n) < self.missing] = np.nan if numbers else None
+        for encode in self.encoders:
+            values = encode(values)
+        return values
 
     def with_missing(self, share: Any, name: str) -> Self:
         """Return the column with a share of values that are missing."""
@@ -114,64 +143,12 @@ class Spec:
             domain = replace(domain, missing=True)
         else:
             domain = Categories((*domain.values, None), domain.default)
-        draw = partial(_with_holes, self.draw, float(share))
-        return replace(self, draw=draw, domain=domain, classes=None)
+        return replace(self, missing=float(share), domain=domain, classes=None)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the column with what `encode` makes of its values."""
-        return replace(
-            self,
-            draw=partial(_encoded, self.draw, encode),
-            classes=None if self.classes is None else encode(self.classes),
-        )
-
-
-def _whole(numbers: range, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    places = rng.integers(len(numbers), size=n)
-    return numbers.start + numbers.step * places
-
-
-def _chosen(
-    values: NDArray[Any],
-    shares: NDArray[np.float64],
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[Any]:
-    return rng.choice(values, n, p=shares)
-
-
-def _uniform(
-    low: float, high: float, n: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    shares = rng.random(n)
-    # Not low + share * (high - low), which may overflow or be rounded beyond an end.
-    return np.clip((1 - shares) * low + shares * high, low, high)
-
-
-def _drawn(
-    distribution: Any, low: float, high: float, n: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    drawn = np.asarray(distribution.rvs(size=n, random_state=rng), dtype=np.float64)
-    return drawn.clip(low, high)
-
-
-def _with_holes(
-    draw: Callable[..., NDArray[Any]], share: float, n: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    values = draw(n, rng)
-    numbers = values.dtype.kind in "iuf"
-    values = values.astype(np.float64 if numbers else object)
-    values[rng.random(n) < share] = np.nan if numbers else None
-    return values
-
-
-def _encoded(
-    draw: Callable[..., NDArray[Any]],
-    encode: Callable[[NDArray[Any]], NDArray[Any]],
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[Any]:
-    return encode(draw(n, rng))
+        classes = None if self.classes is None else encode(self.classes)
+        return replace(self, encoders=(*self.encoders, encode), classes=classes)
 
 
 def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
