@@ -25,8 +25,12 @@ settings.load_profile("repeatable")
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Give workers what is left after two parts, however soon it would be done here."""
+    """Give workers what is left after two parts, however soon it would be done here.
+
+    In many tasks.
+    """
     monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", -np.inf)
+    monkeypatch.setattr("skparisk.sensitivity._parallel._TASK", 1e-3)
 
 
 @pytest.fixture

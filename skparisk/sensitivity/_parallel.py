@@ -47,8 +47,9 @@ from skparisk.reference._records import Schema
 
 # Seconds that workers take until they have imported what they need, at the most.
 _START_UP = 2.0
-# Tasks for each worker, so that none waits long for another at the end.
-_TASKS = 8
+# Seconds of a task: long beside what each does anew, as to prepare a pool, and short for
+# who waits for the last one, or interrupts.
+_TASK = 1.0
 
 _NAN = (
     "the query returned NaN or infinity, as where numbers of the reference, "
@@ -290,7 +291,7 @@ def _answer(task: _Task, n_jobs: int | None) -> Generator[_Block]:
             break
     else:
         return
-    size = math.ceil(n_left / (_TASKS * n_workers))
+    size = math.ceil(min(_TASK / block.seconds, n_left / n_workers))
     # Large arrays are mapped by processes of this machine. Each worker of Dask is sent
     # the task before: with one that is lost, it would be gone if no other had it.
     client = getattr(backend, "client", None)
