@@ -47,8 +47,8 @@ from skparisk.reference._records import Schema
 
 # Seconds that workers take until they have imported what they need, at the most.
 _START_UP = 2.0
-# Seconds of a task: long beside what each does anew, as to prepare a pool, and short for
-# who waits for the last one, or interrupts.
+# Seconds of a task: long beside what each does anew, as to prepare a pool, and short
+# for who waits for the last one, or interrupts.
 _TASK = 1.0
 
 _NAN = (
