@@ -283,8 +283,8 @@ def test_a_reference_of_private_records_is_told_and_keeps_nothing():
     ("name", "how"),
     [
         ("ridge", "frozen"),
-        ("logistic", "fitted"),
-        ("svm", "table"),
+        ("logistic", "table"),
+        ("svm", "fitted"),
         ("density", "fitted"),
         ("wrapped", "frozen"),
     ],
