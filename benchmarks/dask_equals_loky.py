@@ -126,7 +126,7 @@ def share_of_a_task(query: Query, reference: TableReference) -> float:
 def main() -> int:
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     # Everything that is not answered in two parts is given to workers.
-    _parallel._START_UP = _parallel._HAND_OVER = -1.0
+    _parallel._START_UP = -1.0
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, N_FEATURES))
     scores = X @ rng.normal(size=N_FEATURES) + rng.normal(size=N_ROWS)

@@ -80,7 +80,6 @@ def sampling(case: Case) -> Callable[[int], tuple[float, Any]]:
 def forget_workers() -> None:
     """End the workers, as if none had been started."""
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
-    _parallel._last_used.clear()
 
 
 def start_workers(sample: Callable[[int], tuple[float, Any]]) -> None:

@@ -24,7 +24,7 @@ from skparisk.core.claim import Doubt, Unit
 from skparisk.core.noise import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._noise_shape import sampling_moments
+from skparisk.sensitivity._noise_shape import sampling_spread
 
 # Times the spread. Below, a model is as good as one of half as many people without
 # noise, and what advice brings is too little to be measured.
@@ -71,7 +71,7 @@ def noise_to_spread(sampler: SensitivitySampler | None) -> float:
     if sampler is None or sampler.pairs_.withheld is not None:
         return math.nan
     relation = str(sampler.certificate_.relation)
-    spread = sampling_moments(sampler.pairs_, sampler.n_records_, relation).scales
+    spread = sampling_spread(sampler.pairs_, sampler.n_records_, relation)
     moves = spread > 0
     if not moves.any():
         return math.nan

@@ -56,7 +56,7 @@ from skparisk.core.claim import Assumption, Certificate, Doubt, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
 from skparisk.core.release import Plan, as_seeded, hide_values, release
-from skparisk.core.sealed import People, Records, on_rows, rows_of, seal
+from skparisk.core.sealed import People, Records, on_rows, rows_of, seal, take_rows
 from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN, spend, suspend_open
 from skparisk.ledger._open import tell_open
@@ -319,7 +319,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")
         split = recipe._learn_paid(features, targets, source.noise_random_state)
         source.set_params(reference=None)
-        X, y = split._remaining(features, targets)
+        X, y = (take_rows(data, split.others) for data in (features, targets))
         return TrainingData(X, X, y, split.reference, False, charged=charged)
 
     def _release_known(

@@ -16,9 +16,11 @@ from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
     PublicForm,
     Records,
+    is_frame,
     numbers,
     of_people,
     on_rows,
+    rows_of,
     unmasked,
 )
 from skparisk.queries._sample_weights import SampleWeights
@@ -108,7 +110,11 @@ class TrainingData:
             return X, y
         self.table.check_schema(Schema.of(X))
         y = None if y is None else hide_values(on_rows, as_targets, y)
-        return hide_values(self.table.domain.clip, X, y)
+        X, y = hide_values(self.table.domain.clip, X, y)
+        form = self.table.form
+        if form is not None and is_frame(rows_of(X)):  # in the public types again
+            X = on_rows(form.read_features, X)
+        return X, y
 
 
 class Groups(NamedTuple):

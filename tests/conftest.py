@@ -25,16 +25,12 @@ settings.load_profile("repeatable")
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Give workers what is left after two parts, however soon it would be done here."""
-    for name in ("_START_UP", "_HAND_OVER"):
-        monkeypatch.setattr(f"skparisk.sensitivity._parallel.{name}", -np.inf)
+    """Give workers what is left after two parts, however soon it would be done here.
 
-
-@pytest.fixture
-def small_tasks(at_once, monkeypatch):
-    """Give workers many tasks, however little there is to do."""
+    In many tasks.
+    """
+    monkeypatch.setattr("skparisk.sensitivity._parallel._START_UP", -np.inf)
     monkeypatch.setattr("skparisk.sensitivity._parallel._TASK", 1e-3)
-    monkeypatch.setattr("skparisk.sensitivity._parallel._WORTH_PREPARING", 0)
 
 
 @pytest.fixture

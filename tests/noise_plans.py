@@ -49,8 +49,6 @@ def valid_plans():
 
 PLANS = {" ".join(str(v) for v in plan.values()): plan for plan in valid_plans()}
 every_plan = pytest.mark.parametrize("name", PLANS)
-PARAMETERS = set(SensitivitySampler().get_params(deep=False))
-FITTED = {"mechanism_", "claim_", "query_", "n_features_in_"}
 DEFAULTS = SensitivitySampler().get_params(deep=False)
 OF_THE_PLAN = ("randomness", "law", "noise_shape", "calibration", "delta")
 DEFAULT_PLAN = {name: DEFAULTS[name] for name in OF_THE_PLAN}

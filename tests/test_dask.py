@@ -20,7 +20,7 @@ from skparisk.sensitivity import _parallel
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.usefixtures("small_tasks"),
+    pytest.mark.usefixtures("at_once"),
     # Of those that end while something is still under way.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from noise_plans import learned_shape
 
-from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, as_curve
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target
 from skparisk.core.claim import Assumption
-from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity import calibrate, calibrate_known
@@ -137,23 +136,6 @@ def test_it_rests_on_the_word_of_the_caller_and_not_on_the_rule():
         }
 
 
-def test_points_of_a_curve_say_something():
-    """A risk of 1 says nothing, nor does an infinite level."""
-    assert as_curve([1.0, np.inf, 2.0], [1.0, 0.1, 0.5]).tolist() == [[2.0, 0.5]]
-    assert as_curve([1.0, 2.0], [1.0, 1.5]) is None
-
-
-def test_short_floats_are_calibrated_like_long_ones():
-    differences = differences_of(999, 3).astype(np.float32)
-    for law in ("laplace", "gaussian", "exponential"):
-        target = Target(0.5, 0.1, 1e-3 if law == "gaussian" else 0.0)
-        short, long = (
-            calibrate(given, target, law=law, n_records=10)
-            for given in (differences, differences.astype(np.float64))
-        )
-        assert short == long
-
-
 @pytest.mark.parametrize("law", ["laplace", "exponential"])
 def test_an_infinite_level_needs_no_noise(law):
     noise, certificate = calibrate(
@@ -161,43 +143,6 @@ def test_an_infinite_level_needs_no_noise(law):
     )
     assert noise.noise_scale == 0
     assert math.isinf(certificate.epsilon)
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_a_shape_is_for_as_many_outputs_as_there_are(size):
-    message = (
-        f"^noise_shape must be for 2 outputs, as the query has, got one for {size}"
-    )
-    with pytest.raises(ValueError, match=message):
-        calibrate(
-            differences_of(99, 2),
-            Target(0.5, 0.1),
-            shape=NoiseShape(np.ones(size)),
-            n_records=10,
-        )
-
-
-def test_noise_has_the_shape_that_its_certificate_names():
-    """Also where there is none of it."""
-    shape = NoiseShape(np.array([1.0, 2.0]))
-    for epsilon in (0.5, math.inf):
-        noise, claim = calibrate(
-            differences_of(99, 2), Target(epsilon, 0.1), shape=shape, n_records=10
-        )
-        assert noise.shape is shape
-        assert claim.evidence.noise_shape == shape.name
-
-
-def test_a_shape_is_learned_from_two_pairs():
-    differences = np.array([[1.0, 20.0], [3.0, -5.0], [2.0, 9.0], [1.0, 1.0]])
-    how = {"target": Target(0.5, 0.5), "shape": "diagonal", "n_records": 10}
-    noise, claim = calibrate(differences, **how)
-    squares = np.mean(differences[:2] ** 2, axis=0)
-    np.testing.assert_allclose(noise.shape.factor, np.sqrt(squares))
-    assert claim.evidence.n_shape_pairs == 2
-    differences[1] = np.inf  # and not from one, from which "auto" could choose nothing
-    noise, _ = calibrate(differences, **how)
-    np.testing.assert_array_equal(noise.shape.factor, [1.0, 1.0])
 
 
 @pytest.mark.parametrize("weights", [None, np.eye(3)])
@@ -213,13 +158,6 @@ def test_a_shape_is_learned_as_from_so_many_independent_pairs(weights):
     np.testing.assert_allclose(noise.shape.factor, expected.factor)
 
 
-@pytest.mark.parametrize("n_pairs", [31, 32])
-def test_a_shape_is_learned_by_default_from_sixteen_pairs_or_more(n_pairs):
-    differences = differences_of(n_pairs, 2) * [1.0, 9.0]
-    _, claim = calibrate(differences, Target(0.5, 0.2), shape="auto", n_records=10)
-    assert claim.evidence.n_shape_pairs == (16 if n_pairs == 32 else None)
-
-
 def test_a_shape_leaves_what_a_known_risk_over_the_noise_needs():
     """Of 62 pairs half would leave 31, which control no risk of 1/32 itself."""
     target = Target(1.0, 1 / 32, randomness="both")
@@ -228,14 +166,6 @@ def test_a_shape_leaves_what_a_known_risk_over_the_noise_needs():
     )
     assert noise.noise_scale > 0
     assert claim.evidence.n_shape_pairs is None
-
-
-def test_weights_of_any_size_choose_a_shape():
-    """Warnings are errors here."""
-    weights = np.full((8, 8), 1e308)
-    pairs = SampledPairs(differences_of(400, 8), None, np.zeros(8), weights=weights)
-    noise, _ = calibrate(pairs, Target(0.5, 0.1), shape="auto", n_records=10)
-    assert noise.shape.name in ("diagonal", "whitened")
 
 
 def test_pairs_may_be_infinitely_far_apart_in_noise_scales():

@@ -24,7 +24,6 @@ from skparisk.queries import (
 )
 from skparisk.reference import TableReference, _rows
 from skparisk.reference._parted import Parted
-from skparisk.sensitivity import sample_differences
 
 N_OTHERS, LENGTH, N_DRAWS = 5, 40, 20_000
 # From how many draws of a row on these are drawn together, and how many deviations
@@ -62,35 +61,6 @@ def test_counts_have_the_law_of_draws_with_replacement(seed, way, monkeypatch):
         assert not rejects_counts(cells, law(share))
         for wrong in (0.9, 1.1):
             assert rejects_counts(cells, law(wrong * share))
-
-
-@pytest.mark.parametrize("mean", [0.0, 1e-9, 0.3, 7.25, 200.0, 3e6])
-@seeds
-def test_poisson_numbers_have_their_law(seed, mean):
-    """As another library has it; nothing 10 % off is, where that can be told."""
-    rng = np.random.default_rng(seed)
-    drawn = _rows._draw_poisson(mean, (N_DRAWS, 5), rng).ravel().astype(np.intp)
-    cuts = np.unique(stats.poisson.ppf(np.linspace(0.02, 0.98, 20), mean))
-
-    def law(mean):
-        cells = np.diff(stats.poisson.cdf(cuts, mean), prepend=0.0, append=1.0)
-        return cells.clip(1e-12)  # what cannot be is refused
-
-    cells = np.searchsorted(cuts, drawn)
-    assert not rejects_counts(cells, law(mean))
-    if mean > 0.1:
-        for wrong in (0.9, 1.1):
-            assert rejects_counts(cells, law(wrong * mean))
-
-
-def test_bits_that_do_not_tell_a_number_are_asked_for_more():
-    """The number is that of the whole uniform number, from all of its bits."""
-    numbers, undecided, distribution, first = _rows._poisson_numbers(7.25)
-    assert 5 < undecided.sum() < 60
-    bits = np.arange(2**16)
-    for more in (0.0, 0.5, 1 - 2**-20):
-        exact = first + np.searchsorted(distribution, (bits + more) / 2**16, "right")
-        np.testing.assert_array_equal(numbers[~undecided], exact[~undecided])
 
 
 def test_counted_rows_are_listed_where_a_query_takes_them():
@@ -144,16 +114,6 @@ def test_a_class_that_is_missing_is_noticed_from_counts():
     others = counts - (pairs.removed == 7) + (pairs.replacement == 7)
     np.testing.assert_array_equal(missing, (counts == 0) | (others == 0))
     assert 0 < missing.sum() < 40
-
-
-def test_pairs_do_not_depend_on_the_number_of_workers():
-    X, y = make_data(2, 100)
-    words = {"n_pairs": 130, "n_records": 300, "n_features": 4, "random_state": 3}
-    one, two = (
-        sample_differences(RidgeQuery(), TableReference(X, y), n_jobs=n_jobs, **words)
-        for n_jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one, two)
 
 
 # What is found out once

@@ -1,4 +1,4 @@
-"""Tables that come in blocks of rows, or in a file that is mapped to memory."""
+"""Tables in a file that is mapped to memory."""
 
 import numpy as np
 import pytest
@@ -66,10 +66,8 @@ def test_private_records_in_a_file_are_recognized(tmp_path):
 
 
 @seeds
-def test_rows_of_a_huge_table_are_drawn_without_replacement(seed, monkeypatch):
-    """As of a small one: all subsets of the others are equally likely."""
-    monkeypatch.setattr("skparisk.reference._rows._MOST_PLACES", 0)
-    monkeypatch.setattr("skparisk.reference._rows._DENSE", 0)
+def test_all_subsets_of_the_others_are_equally_likely(seed):
+    """And not 10 % more or less."""
     rng = np.random.default_rng(seed)
     own = np.tile([[2]], (20_000, 1))
     rows = _rows.draw_subsets(7, own, 3, rng)
@@ -79,86 +77,3 @@ def test_rows_of_a_huge_table_are_drawn_without_replacement(seed, monkeypatch):
     codes = np.unique(subsets @ [36, 6, 1], return_inverse=True)[1]
     assert not rejects_counts(codes, np.ones(20))
     assert rejects_counts(codes, np.r_[np.full(10, 0.9), np.full(10, 1.1)])
-
-
-# Blocks
-
-
-def blocks_of(rows, size):
-    return (
-        (part[:, :3], part[:, 3])
-        for part in np.split(rows, range(size, len(rows), size))
-    )
-
-
-def test_rows_of_blocks_do_not_depend_on_how_they_are_cut():
-    tables = [
-        TableReference.of_blocks(blocks_of(ROWS, size), n_rows=200)
-        for size in (N_ROWS, 700, 60)
-    ]
-    for table in tables:
-        assert table.n_records == 200
-        np.testing.assert_array_equal(table.pool.X, tables[0].pool.X)
-        np.testing.assert_array_equal(table.pool.y, tables[0].pool.y)
-        known = {*map(tuple, ROWS)}
-        assert {*map(tuple, np.column_stack([table.pool.X, table.pool.y]))} <= known
-        assert table.sketch.n_rows == N_ROWS
-        assert table.sketch.same_rows(TableReference(ROWS[:, :3], ROWS[:, 3]).sketch)
-    every = TableReference.of_blocks(blocks_of(ROWS, 700), n_rows=10**6)
-    np.testing.assert_array_equal(every.pool.X, ROWS[:, :3])
-
-
-@pytest.mark.slow
-@seeds
-def test_all_rows_of_blocks_are_as_likely(seed):
-    """Those of the first block and of the last; and not 10 % more or less."""
-    rng = np.random.default_rng(seed)
-    rows = np.arange(10.0)[:, None]
-    drawn = [
-        TableReference.of_blocks([rows[:4], rows[4:]], n_rows=4, random_state=rng)
-        for _ in range(4000)
-    ]
-    chosen = np.concatenate([table.pool.X[:, 0] for table in drawn]).astype(int)
-    # Without replacement counts vary less than a chi-square test expects.
-    assert not rejects_counts(chosen, np.ones(10))
-    assert rejects_counts(chosen, np.r_[np.full(5, 0.9), np.full(5, 1.1)])
-
-
-def test_private_records_that_were_not_drawn_are_recognized():
-    blocks = [*blocks_of(np.vstack([PRIVATE, ROWS]), 500)]
-    table = TableReference.of_blocks(blocks, n_rows=100)
-    assert table.sketch.overlaps(TableReference(PRIVATE[:, :3], PRIVATE[:, 3]).sketch)
-    own = np.random.default_rng(5).normal(size=(120, 3))
-    assert not table.sketch.overlaps(TableReference(own).sketch)
-    with pytest.warns(PrivacyLeakWarning):
-        PrivateRidge(1.0).fit(PRIVATE[:, :3], PRIVATE[:, 3], X_reference=table)
-
-
-def test_blocks_without_targets_and_frames():
-    pd = pytest.importorskip("pandas")
-    frames = (pd.DataFrame({"a": part, "b": "x"}) for part in np.split(ROWS[:, 0], 10))
-    table = TableReference.of_blocks(frames, n_rows=50, sampling="split")
-    assert table.n_records == 50
-    assert table.feature_names == ("a", "b")
-    assert table.pool.y is None
-
-
-def test_blocks_that_are_no_table_are_refused():
-    for blocks, message in [
-        ([], "at least one block"),
-        ([(ROWS[:, :3], ROWS[:5, 3])], "same number of rows"),
-        ([(ROWS[:, :3], ROWS[:, 3]), ROWS[:, :3]], "Either all blocks"),
-        ([ROWS, np.full((2, 4), np.inf)], "infinity"),
-        ([ROWS, ROWS[:, :3]], "same columns, in the same order, got 4 and 3"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            TableReference.of_blocks(blocks)
-
-
-@pytest.mark.parametrize("columns", [["b", "a"], ["a"]])
-def test_blocks_of_other_columns_are_refused(columns):
-    """Their records would be put together by names, and known by places."""
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(ROWS[:, :2], columns=["a", "b"])
-    with pytest.raises(ValueError, match=r"same columns, .*\['a', 'b'\] and "):
-        TableReference.of_blocks([frame, frame[columns]])

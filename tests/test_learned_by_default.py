@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -117,24 +116,6 @@ def test_default_is_the_shape_for_predictions(sampler):
         noises.append(noise)
     costs = [np.trace(records @ n.covariance() @ records.T) for n in noises]
     assert costs[0] < 0.9 * min(costs[1:])
-
-
-def test_default_is_the_same_noise_in_all_units(sampler):
-    """Of features, with another mean as well; the same predictions are noised alike."""
-    moved = X * [1e3, 1e-2, 7.0] + [-5e3, 0.3, 20.0]
-    query = RidgeQuery(0.0)
-    one, other = (
-        SensitivitySampler(query, random_state=0).fit(records, Y)
-        for records in (X, moved)
-    )
-    variances = [
-        np.einsum("ij,jk,ik->i", Z, s.mechanism_.covariance(), Z)
-        for s, Z in (
-            (one, np.column_stack([X, np.ones(len(X))])),
-            (other, np.column_stack([moved, np.ones(len(X))])),
-        )
-    ]
-    np.testing.assert_allclose(variances[0], variances[1], rtol=0.05)
 
 
 LABELS = np.arange(400) % 3.0
@@ -286,38 +267,6 @@ def test_empty_pixels_fit(shape):
     assert (np.ptp(digits[::2], axis=0) == 0).any()
     sizes = np.sqrt(np.diag(model.sampler_.mechanism_.covariance()))
     assert sizes.max() < 1e3 * np.median(sizes)
-
-
-@pytest.mark.slow
-def test_probabilities_of_a_forest_fit():
-    """They sum up to one, and some never move."""
-    labels = (Y.mean() < Y).astype(int)
-    forest = RandomForestClassifier(3, max_depth=3, random_state=0)
-    points = np.vstack([X[:4], X[:1] + 1e3, X[:1] - 1e3])
-    for shape in ("auto", "whitened"):
-        model = PrivateEstimator(
-            forest,
-            release="predict_proba",
-            X_public=points,
-            combine=None,
-            sensitivity=SensitivitySampler(
-                noise_shape=shape, n_pairs=40, random_state=0
-            ),
-        )
-        model.fit(X[::2], labels[::2], X_reference=X[1::2], y_reference=labels[1::2])
-        evidence = model.certificate_.require_evidence()
-        assert shape in ("auto", evidence.noise_shape)
-        assert evidence.n_shape_pairs == 20
-
-
-def test_small_risks_fit_without_a_keyword():
-    """And take pairs of which the certificate tells."""
-    model = PrivateRidge(gamma=0.001, random_state=0)
-    model.fit(X[::2], Y[::2], X_reference=X[1::2], y_reference=Y[1::2])
-    evidence = model.certificate_.require_evidence()
-    assert (evidence.n_pairs, evidence.n_shape_pairs) == (4995, 2048)
-    assert model.sampler_.n_pairs_ == 7043
-    assert model.risk_ <= 0.001
 
 
 @pytest.mark.parametrize("moved", ["none", "unanswered"])

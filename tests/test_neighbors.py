@@ -17,7 +17,6 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import (
     NeighborPairs,
     bind_pairs,
-    block_size,
     check_n_records,
     draw_pairs,
     known_pairs,
@@ -126,13 +125,6 @@ def test_add_remove_pairs_have_one_record_less():
                 assert len(X) == n_records
                 assert (other_X == np.delete(X, pairs.changed[i], axis=0)).all()
                 assert (X[pairs.changed[i]] == pairs.pool.X[pairs.removed[i]]).all()
-
-
-def test_pairs_without_replacement_share_no_record():
-    """The replacement is not among the records of the first database."""
-    pairs = draw(REFERENCES["leave-out"], n_records=30, relation="replace-one", size=50)
-    rows = np.column_stack([pairs.records, pairs.replacement])
-    assert all(len(set(row)) == 31 for row in rows)
 
 
 # Of a table: records of a database, neighbors, and the rows. In a database of more than
@@ -272,28 +264,6 @@ def assert_equally_likely(outcomes, cells):
 
 
 @seeds
-def test_records_of_both_databases_are_independent_draws(seed):
-    """Each tuple of records is equally likely in the first and the other database."""
-    table = independent(3)
-    pairs = draw(table, n_records=3, relation="replace-one", size=20_000, seed=seed)
-    databases = [tuple(both_of(pairs, i)) for i in range(len(pairs))]
-    for side in (0, 1):
-        assert_equally_likely([pair[side][0].ravel() for pair in databases], 27)
-
-
-@seeds
-@relations
-def test_the_position_is_uniform_and_independent_of_the_records(relation, seed):
-    """All of (position, records) are equally likely."""
-    table = independent(2)
-    pairs = draw(table, n_records=3, relation=relation, size=40_000, seed=seed)
-    values = pairs.pool.X[pairs.records, 0].astype(int)
-    outcomes = np.column_stack([pairs.changed, values])
-    assert set(map(tuple, outcomes)) == set(product(range(3), *[range(2)] * 3))
-    assert_equally_likely(outcomes, 24)
-
-
-@seeds
 @relations
 def test_records_are_in_random_order(relation, seed):
     """Also where they are drawn as a set: databases of 3 of 6 people."""
@@ -344,61 +314,11 @@ def test_blocks_depend_on_their_seed_only(name, relation):
         assert (block.changed != different.changed).any()
 
 
-@relations
-def test_drawing_leaves_the_seed_as_it_was(relation):
-    """Called twice with one seed, the pairs are the same."""
-    seed = np.random.SeedSequence(5)
-    source = bind_pairs(
-        REFERENCES["schema"], n_pairs=4, n_records=6, relation=relation, seed=seed
-    )
-    first, again = (
-        draw_pairs(source, n_records=6, start=0, size=4, seed=seed) for _ in range(2)
-    )
-    assert (first.changed == again.changed).all()
-    assert (first.pool.X[first.records] == again.pool.X[again.records]).all()
-
-
-@seeds
-def test_blocks_are_independent(seed):
-    """The same place in two blocks holds each pair of rows equally often."""
-    table = TableReference(np.arange(3.0)[:, None])
-    source = table.bind(1, n_shared=1, n_own=2, seed=None)
-    children = np.random.SeedSequence(seed).spawn(4000)
-    drawn = [
-        draw_pairs(source, n_records=2, start=0, size=1, seed=child)
-        for child in children
-    ]
-    first, second = drawn[::2], drawn[1::2]
-    outcomes = [
-        (a.records[0, 0], b.records[0, 0], a.changed[0], b.changed[0])
-        for a, b in zip(first, second, strict=True)
-    ]
-    assert_equally_likely(outcomes, 36)
-
-
 def test_a_function_gets_new_records_in_each_block():
     """The generator handed to a function is that of the block."""
     reference = as_reference(lambda n, rng: rng.normal(size=(n, 1)))
     blocks = blocks_of(reference, "replace-one", (0, 1, 2))
     assert len(np.unique([block.pool.X for block in blocks])) == 3 * 7 * 7
-
-
-def test_blocks_are_bounded_and_depend_on_the_size_only():
-    """A block never holds more than 128 databases, nor 2**23 records if it can."""
-    assert block_size(1) == block_size(1000) == block_size(2**16) == 128
-    assert block_size(2**16 + 1) == 127
-    assert block_size(2**23) == block_size(2**23 + 1) == block_size(2**30) == 1
-    for n_records in (1, 7, 999, 23_600, 10**6):
-        assert isinstance(block_size(n_records), int)
-        assert block_size(n_records) * n_records <= 2**23
-    each = [block_size(n, one_by_one=True) for n in (1, 512, 513, 2048, 2049, 10**6)]
-    assert each == [8, 8, 7, 2, 1, 1]
-
-
-def test_records_of_one_database_only_are_two_if_one_is_replaced():
-    """The replacement is drawn as well."""
-    assert n_own("replace-one") == 2
-    assert n_own("add-remove") == 1
 
 
 def test_rows_are_counted_line_by_line_also_of_a_long_table():
@@ -430,37 +350,6 @@ def test_databases_of_another_size_are_refused():
         )
         with pytest.raises(IncompatibleError, match=re.escape(message)):
             check_n_records(n_records, 7, relation)
-
-
-class Recorded:
-    """A reference that keeps what it is asked for."""
-
-    def __init__(self, reference):
-        self.reference, self.calls = reference, []
-
-    def bind(self, n_pairs, *, n_shared, n_own, seed):
-        self.calls.append((n_pairs, n_shared, n_own))
-        return self.reference.bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
-
-
-@pytest.mark.parametrize(("relation", "own"), [("replace-one", 2), ("add-remove", 1)])
-def test_a_reference_is_asked_for_the_records_of_all_neighbors(relation, own):
-    """And first for those of one, so that it can refuse the relation."""
-    seed = np.random.SeedSequence(0)
-    for n_neighbors, calls in (
-        (1, [(12, 29, own)]),
-        (3, [(1, 29, own), (4, 27, 3 * own)]),
-    ):
-        reference = Recorded(REFERENCES["leave-out"])
-        bind_pairs(
-            reference,
-            n_pairs=12,
-            n_records=30,
-            relation=relation,
-            seed=seed,
-            n_neighbors=n_neighbors,
-        )
-        assert reference.calls == calls
 
 
 def test_pairs_of_known_rows_are_of_these():

@@ -5,7 +5,6 @@ import math
 import pickle
 from functools import cache
 
-import joblib
 import numpy as np
 import pytest
 from certificates import filed
@@ -13,13 +12,11 @@ from noise_plans import (
     DEFAULT_PLAN,
     DELTA,
     EPSILON,
-    FITTED,
     GAMMA,
     GRID,
     N_PAIRS,
     N_SHAPE,
     NOISE_SHAPES,
-    PARAMETERS,
     PLANS,
     PRIVATE,
     PRIVATE_TARGETS,
@@ -32,7 +29,6 @@ from noise_plans import (
     isotropic,
     learned_shape,
     losses,
-    make_sampler,
     many_pairs,
     norms,
     shaped_norms,
@@ -51,22 +47,6 @@ from skparisk.queries import RidgeQuery
 RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
 
 # Every plan
-
-
-@pytest.mark.sampled(8)
-@every_plan
-def test_fitted_attributes_are_the_documented_ones(name):
-    s = fitted(name)
-    assert set(vars(s)) == PARAMETERS | FITTED
-    assert (s.noise_scale_ > 0) & math.isfinite(s.noise_scale_)
-    assert s.noise_scale_ == s.mechanism_.noise_scale
-    assert s.noise_epsilon_ == s.sensitivity_ / s.noise_scale_
-    assert (s.mechanism_.n_outputs, s.n_outputs_, s.n_records_) == (3, 3, 300)
-    assert s.mechanism_.shape.name == s.noise_shape
-    n_shape = 0 if s.noise_shape == "isotropic" else N_SHAPE
-    assert s.differences_.shape == (N_PAIRS, 3)
-    assert s.sensitivities_.shape == (N_PAIRS - n_shape,)
-    assert not s.differences_.flags.writeable
 
 
 @pytest.mark.sampled(8)
@@ -138,26 +118,6 @@ def test_same_seed_same_noise_and_no_seed_works(name):
     free = clone(s).set_params(random_state=None).fit(PUBLIC)
     assert (free.risk_, free.n_outputs_) == (s.risk_, s.n_outputs_)
     assert (free.differences_ != s.differences_).any()
-
-
-@pytest.mark.parametrize(
-    ("backend", "plan"),
-    [
-        ("threading", {}),
-        ("threading", {"randomness": "both"}),
-        ("threading", {"randomness": "both", "law": "gaussian"}),
-        ("loky", SHAPED),
-    ],
-)
-@pytest.mark.usefixtures("at_once")
-def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
-    one = make_sampler(**plan).fit(PUBLIC)
-    with joblib.parallel_config(backend=backend):
-        two = make_sampler(n_jobs=2, **plan).fit(PUBLIC)
-    assert two.certificate_ == one.certificate_
-    np.testing.assert_array_equal(
-        two.mechanism_.covariance(), one.mechanism_.covariance()
-    )
 
 
 @pytest.mark.sampled(8)
@@ -278,18 +238,6 @@ def test_private_ridge_samples_by_itself_for_a_plan(plan):
     assert model.sampler_.reference is None
     assert pickle.loads(pickle.dumps(model)).certificate_ == model.certificate_
     assert not hasattr(sampler, "certificate_")
-
-
-def test_numbers_of_numpy_make_plain_certificates():
-    s = make_sampler(
-        randomness="both",
-        epsilon=np.float32(0.5),
-        gamma=np.float64(0.25),
-        delta=np.float64(0.0),
-        n_pairs=np.int32(60),
-    ).fit(PUBLIC)
-    document = json.loads(json.dumps(s.certificate_.to_dict()))
-    assert FiledCertificate.from_dict(document) == filed(s.certificate_)
 
 
 # What is claimed, on fresh pairs

@@ -1,7 +1,6 @@
 """What is refused of randomness, law, shape and calibration, before a draw."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from noise_plans import (
     make_sampler,
     switch,
 )
-from sklearn.base import clone
 
 from skparisk import (
     IncompatibleError,
@@ -22,7 +20,7 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.reference import CallableReference, TableReference
+from skparisk.reference import CallableReference
 
 # What is refused, before anything is drawn
 
@@ -111,21 +109,3 @@ def test_noise_seeded_after_fit_is_refused_for_every_plan(plan):
         np.testing.assert_array_equal(again.release(PRIVATE), first)
     assert again.certificate_.seeded
     assert not again.certificate_.private
-
-
-@pytest.mark.parametrize("plan", [BOTH, SHAPED])
-def test_one_record_more_or_less_for_every_plan(plan):
-    sampler = make_sampler(relation="add-remove", n_records=300, **plan).fit(PUBLIC)
-    assert sampler.certificate_.relation == "add-remove"
-    for n_records in (299, 300):
-        assert sampler.release(PRIVATE[:n_records]).shape == (3,)
-    with pytest.raises(IncompatibleError, match="databases of 299 or 300 records"):
-        sampler.release(PRIVATE[:298])
-
-
-def test_private_data_tell_only_their_shape_for_every_plan():
-    reference = TableReference(PUBLIC)
-    for plan in (BOTH, SHAPED):
-        sampler = make_sampler(reference=reference, **plan)
-        one = pickle.dumps(sampler.fit(PRIVATE))
-        assert one == pickle.dumps(clone(sampler).fit(1e6 * PRIVATE))

@@ -193,9 +193,10 @@ QUERIES = {
 @pytest.mark.parametrize(("n_records", "n_pairs"), [(40, 5), (40, 30), (500, 30)])
 def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs):
     """Whether people of the pool are counted or listed, of few databases or many."""
-    query, table = QUERIES[name], TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
+    query, targets = QUERIES[name], Y_PUBLIC
     if name == "logistic":
-        table = table.with_targets(1.0 * (Y_PUBLIC > 0))
+        targets = 1.0 * (Y_PUBLIC > 0)
+    table = TableReference(X_PUBLIC, targets, groups=PUBLIC)
     own = {"n_own": 2, "seed": np.random.SeedSequence(0)}
     source = table.bind(n_pairs, n_shared=n_records - 1, **own)
     seed = np.random.SeedSequence(1)
@@ -507,14 +508,10 @@ def test_centers_of_a_split_table_are_of_its_shared_half():
     assert model.certificate_.evidence.reference.startswith("two drawn")
 
 
-def test_targets_that_are_given_later_stay_with_their_rows():
-    table = TableReference(X_PUBLIC, groups=PUBLIC).with_targets(Y_PUBLIC)
+def test_targets_that_are_encoded_stay_with_their_rows():
     whole = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
-    np.testing.assert_array_equal(table.targets, whole.targets)
     coded = whole.encoded(np.negative)
     np.testing.assert_array_equal(coded.targets, -whole.targets)
-    again = whole.numbers.with_targets(Y_PUBLIC)
-    np.testing.assert_array_equal(again.targets, whole.targets)
 
 
 def test_parts_of_people_are_those_of_an_owner():

@@ -383,17 +383,6 @@ _NOT_ALONE = "must be given as well"
             "must be a finite number >= 0",
         ),
         (
-            PrivateRidge(),
-            {
-                "X_reference": TableReference.of_blocks(
-                    [(X_PUBLIC, Y_PUBLIC)], n_rows=200
-                ),
-                "y_reference": None,
-                "sample_weight_reference": PUBLIC[:200],
-            },
-            "must be None for a TableReference of blocks",
-        ),
-        (
             PrivateRidge(sensitivity=1.0),
             {},
             "with a sensitivity that is declared or proven",

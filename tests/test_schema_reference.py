@@ -25,7 +25,6 @@ from skparisk import (
     PrivateEstimator,
     PrivateGridSearchCV,
     PrivateKernelDensity,
-    PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateRidge,
     SchemaReference,
@@ -94,22 +93,6 @@ def test_columns_have_the_declared_laws():
     assert_law(X["income"][~missing], HISTOGRAM.cdf)
 
 
-def test_callables_are_put_in_random_order_and_not_clipped_to():
-    sorted_values = {"a": lambda n, rng: np.sort(rng.random(n)), "b": (0, 1)}
-    schema = SchemaReference(sorted_values)
-    first = [schema.sample(2, rng_of(seed))["a"].to_numpy() for seed in range(200)]
-    rising = sum(one < other for one, other in first)
-    assert stats.binomtest(rising, 200).pvalue > 1e-6
-    assert schema.domain.columns[0] is None
-    assert "but for 1 column of no known range" in schema.description
-    assert schema.domain.columns[0] is None
-    texts = SchemaReference({"t": lambda n, rng: np.array(["a"] * n), "b": (0, 1)})
-    assert texts.schema.kinds == ("text", "number")
-    wrong = SchemaReference({"a": lambda n, rng: rng.random(n + 1), "b": (0, 1)})
-    with pytest.raises(ValueError, match="asked for 5 values and returned an array of"):
-        wrong.sample(5, rng_of())
-
-
 def test_the_domain_is_what_is_declared():
     assert SCHEMA.domain == Domain(
         [
@@ -123,14 +106,11 @@ def test_the_domain_is_what_is_declared():
     )
     X, y = SCHEMA.sample(500, rng_of())
     clipped, targets = SCHEMA.domain.clip(X, y)
-    pd.testing.assert_frame_equal(clipped, X)
+    pd.testing.assert_frame_equal(SCHEMA.form.read_features(clipped), X)
     assert (targets == y).all()
     mixed = SchemaReference({"a": ["x", 1], "b": ["x", "y"]}, missing={"b": 0.5})
     assert mixed.schema.kinds == ("number and text", "text")
     assert mixed.domain.columns[1] == Categories(["x", "y", None])
-    free = SchemaReference([lambda n, rng: rng.random(n)], missing={0: 0.5})
-    assert free.domain.columns == (None,)
-    assert np.isnan(free.sample(100, rng_of())).any()
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars", "array"])
@@ -193,20 +173,6 @@ def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
     np.testing.assert_array_equal(
         counts_of(pairs).sum(axis=1), np.full(len(pairs), n_records)
     )
-
-
-@pytest.mark.parametrize("most", [2**16, 100])
-def test_shared_records_may_be_many_of_the_simulated_ones(monkeypatch, most):
-    """Where they are chosen by coins."""
-    monkeypatch.setattr("skparisk.reference._schema._MOST_POOL", most)
-    reference = SchemaReference([(0, 1)])
-    seed = np.random.SeedSequence(0)
-    source = reference.bind(8, n_shared=200, n_own=2, seed=seed)
-    assert source.pool.n_records == 16 + max(400, min(3200, most))
-    pairs = draw_pairs(source, n_records=201, start=0, size=8, seed=seed)
-    assert all(len(np.unique(line)) == 200 for line in pairs.members[:, :-1])
-    assert not np.isin(pairs.members[:, :-1], pairs.removed).any()
-    assert (counts_of(pairs).sum(axis=1) == 201).all()
 
 
 def test_schemas_are_cloned_as_they_are_and_pickled():
@@ -342,15 +308,6 @@ def test_bad_schemas_are_refused():
             SchemaReference(columns, **parameters)
 
 
-def test_columns_are_compared_with_those_of_the_records():
-    frame, _ = SCHEMA.sample(9, rng_of())
-    sampler = few(query=lambda X: X["age"].mean(), reference=SCHEMA)
-    with pytest.raises(IncompatibleError, match="but X lacks 'sex'"):
-        sampler.fit(frame.drop(columns="sex"))
-    with pytest.raises(IncompatibleError, match="X has other columns beside them"):
-        sampler.fit(frame.assign(more=1.0))
-
-
 # Private records are clipped
 
 
@@ -409,30 +366,6 @@ def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     expected = Ridge().fit(inside, targets)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-11)
     assert model.sampler_.pairs_.domain == FLAT.domain
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
-def test_classifiers_take_classes_from_the_schema(kind):
-    X = numbers()
-    y = np.where(X[:, 0] > 0.5, "yes", "no").astype(object)
-    other = y.copy()
-    other[y == "no"] = "perhaps"  # no class, and taken for the first one
-    models = [
-        kind(epsilon=math.inf, sensitivity=few(**given)).fit(X, labels, **more)
-        for labels in (y, other)
-        for given, more in (
-            ({}, {"X_reference": CLASSES}),
-            ({"reference": CLASSES}, {}),
-        )
-    ]
-    for model in models:
-        assert model.classes_.tolist() == ["no", "yes"]
-        np.testing.assert_array_equal(model.coef_, models[0].coef_)
-    again = kind(
-        epsilon=math.inf, sensitivity=models[1].sampler_, classes=["no", "yes"]
-    )
-    np.testing.assert_array_equal(again.fit(X, other).coef_, models[0].coef_)
 
 
 def test_numbers_are_classes_as_they_are():

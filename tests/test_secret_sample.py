@@ -130,15 +130,6 @@ def test_no_members_are_refused():
         SecretSample(0.5).draw(X, Y[:-1])
 
 
-def test_a_sample_is_a_value():
-    assert SecretSample(0.5) == SecretSample(0.5) != SecretSample(0.4)
-    assert SecretSample(0.5) != 0.5
-    assert len({SecretSample(0.5), SecretSample(0.5)}) == 1
-    assert repr(clone(secret())) == (
-        "SensitivitySampler(n_pairs=20, reference=SecretSample(0.5))"
-    )
-
-
 def test_members_are_different_records_in_random_order():
     half = SecretSample(0.5).draw(X, Y)
     rows, targets = members(half, X, Y)

@@ -1,10 +1,10 @@
 """SensitivitySampler: sampling, calibration, release, and what it refuses."""
 
+import copy
 import json
 import math
 import pickle
 
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -27,10 +27,10 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.core.calibrate import CALIBRATIONS, Exchangeable, Target
+from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.sensitivity import calibrate, sample_differences
+from skparisk.sensitivity import calibrate
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -188,8 +188,8 @@ def test_curve_of_many_pairs_is_thinned_on_the_safe_side():
 def test_achieved_risk_never_exceeds_the_target(
     mean_sampler, epsilon, gamma, calibration
 ):
-    other = clone(mean_sampler).set_params(calibration=calibration)
-    other = other.fit(PUBLIC).calibrate(epsilon=epsilon, gamma=gamma)
+    other = copy.copy(mean_sampler).set_params(calibration=calibration)
+    other = other.calibrate(epsilon=epsilon, gamma=gamma)
     assert other.risk_ <= gamma
     assert other.certificate_.risk_at(epsilon) <= gamma
     assert other.certificate_.epsilon_at(gamma) <= epsilon
@@ -252,32 +252,6 @@ def test_rules_that_are_none_are_refused_before_anything_is_sampled():
         sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
         with pytest.raises(ValueError, match=message):
             sampler.fit(PUBLIC)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-@pytest.mark.parametrize(
-    ("query", "relation"),
-    [
-        (RidgeQuery(), "replace-one"),
-        (RidgeQuery(), "add-remove"),
-        (MeanQuery(), "replace-one"),
-        (np.median, "add-remove"),
-    ],
-)
-@pytest.mark.usefixtures("at_once")
-def test_same_seed_same_pairs_for_any_number_of_workers(backend, query, relation):
-    sampler = SensitivitySampler(
-        query, relation=relation, n_pairs=300, random_state=3, n_jobs=1
-    )
-    one = sampler.fit(PUBLIC, TARGETS).differences_
-    with joblib.parallel_config(backend=backend):
-        two = clone(sampler).set_params(n_jobs=2).fit(PUBLIC, TARGETS).differences_
-    np.testing.assert_array_equal(one, two)
-    again = clone(sampler).fit(PUBLIC, TARGETS).differences_
-    np.testing.assert_array_equal(one, again)
-    other = clone(sampler).set_params(random_state=4).fit(PUBLIC, TARGETS).differences_
-    assert (one != other).any()
 
 
 @pytest.mark.parametrize("reference", ["split", "callable"])
@@ -388,18 +362,6 @@ def test_fit_transform_of_the_same_data_warns_and_keeps_no_pair():
         sampler.sensitivity_at(0.1)
 
 
-def test_release_of_the_reference_itself_warns_and_keeps_no_pair():
-    sampler = SensitivitySampler(MeanQuery()).fit(PUBLIC)
-    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
-        sampler.release(PUBLIC.tolist())
-    assert sampler.certificate_.reference_is_private
-    assert not hasattr(sampler, "differences_")
-    assert sampler.pairs_.sketch is None
-    sampler = SensitivitySampler(reference=TableReference(PUBLIC)).fit(PRIVATE)
-    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
-        sampler.transform(PUBLIC)
-
-
 def test_warnings_point_at_the_line_of_the_caller():
     seeded = SensitivitySampler(MeanQuery(), noise_random_state=0).fit(PUBLIC)
     for call in (
@@ -410,24 +372,6 @@ def test_warnings_point_at_the_line_of_the_caller():
         with pytest.warns(UserWarning, match="private") as caught:
             call()
         assert {warning.filename for warning in caught} == {__file__}
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-@pytest.mark.usefixtures("at_once")
-def test_progress_works_with_every_backend(backend, capsys):
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        SensitivitySampler(RidgeQuery(), verbose=1, n_pairs=200).fit(PUBLIC, TARGETS)
-    assert "sampling pairs" in capsys.readouterr().err
-
-
-def test_verbose_and_random_state_take_what_the_estimators_take():
-    generator = np.random.default_rng(0)
-    sampler = SensitivitySampler(random_state=generator, verbose=None)
-    one = sampler.fit(PUBLIC).differences_
-    other = sampler.fit(PUBLIC).differences_
-    assert (one != other).any()
-    again = sampler.set_params(random_state=np.random.default_rng(0)).fit(PUBLIC)
-    np.testing.assert_array_equal(one, again.differences_)
 
 
 def test_query_with_targets_needs_a_reference_that_has_them():
@@ -458,30 +402,18 @@ def test_data_frames_keep_their_names(library):
         sampler.transform(swapped)
 
 
-def test_reference_with_other_columns_is_refused():
-    names = pd.DataFrame(PUBLIC, columns=["a", "b"])
-    sampler = SensitivitySampler(MeanQuery(), reference=TableReference(names))
-    with pytest.raises(IncompatibleError, match="same columns in another order"):
-        sampler.fit(names[["b", "a"]])
-    sampler.set_params(reference=TableReference(PUBLIC))
-    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
-        sampler.fit(PRIVATE[:, :1])
-    with pytest.raises(IncompatibleError, match="has 3 features, but X has 2"):
-        SensitivitySampler(reference=SchemaReference([(0, 1)] * 3)).fit(PRIVATE)
-
-
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 def test_works_inside_pipelines_and_searches():
     y = TARGETS
+    few = SensitivitySampler(n_pairs=99)
     pipeline = make_pipeline(
-        StandardScaler(), SensitivitySampler(epsilon=5.0), PrivateRidge()
+        StandardScaler(),
+        SensitivitySampler(epsilon=5.0, n_pairs=99),
+        PrivateRidge(sensitivity=few),
     )
-    assert set(cross_validate(pipeline, PUBLIC, y, cv=3)) >= {"test_score"}
-    grid = {
-        "sensitivitysampler__epsilon": [1.0, 10.0],
-        "sensitivitysampler__gamma": [0.05, 0.2],
-    }
-    search = GridSearchCV(pipeline, grid, cv=3).fit(PUBLIC, y)
+    assert set(cross_validate(pipeline, PUBLIC, y, cv=2)) >= {"test_score"}
+    grid = {"sensitivitysampler__gamma": [0.05, 0.2]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(PUBLIC, y)
     assert search.best_estimator_["sensitivitysampler"].risk_ <= 0.2
 
 
@@ -654,31 +586,3 @@ def test_answers_that_do_not_fit_what_was_sampled_are_refused(mean_sampler):
     with pytest.raises(ValueError, match="or another number of outputs") as told:
         sampler.release(X)
     assert "2" not in str(told.value)  # how many there are on the private data
-
-
-def test_targets_are_sampled_with_their_records():
-    sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(PUBLIC, TARGETS)
-    released = sampler.release(PRIVATE, TARGETS)
-    assert released.shape == (3,)
-    with pytest.raises(ValueError, match="y must be given"):
-        sampler.release(PUBLIC)
-
-
-def test_sampling_without_an_estimator_refuses_bad_numbers_too():
-    for parameters, message in [
-        ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
-        ({"n_records": 0}, "n_records must be a whole number >= 1, got 0"),
-        (
-            {"n_records": 1, "relation": "add-remove"},
-            "n_records must be a whole number >= 2, got 1",
-        ),
-        ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
-    ]:
-        sizes = {"query": MeanQuery(), "n_pairs": 5, "n_records": 4, "n_features": 2}
-        arguments = sizes | {"reference": TableReference(PUBLIC)} | parameters
-        with pytest.raises(ValueError, match=message):
-            sample_differences(**arguments)
-
-
-def test_all_calibrations_are_named():
-    assert tuple(CALIBRATIONS) == ("exchangeable", "pac", "dkw")

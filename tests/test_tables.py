@@ -1,6 +1,5 @@
 """Any table that scikit-learn can index by rows: drawn, recognized and answered."""
 
-import gc
 import pickle
 import tracemalloc
 
@@ -30,7 +29,6 @@ from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import (
-    RecordPool,
     SchemaReference,
     TableReference,
     as_reference,
@@ -95,22 +93,6 @@ def test_databases_have_the_rows_of_any_table(make):
     assert n_rows(sample_database(reference, 7, SEED)[0]) == 7
 
 
-def test_databases_of_a_pair_are_made_one_at_a_time():
-    taken = []
-
-    class Pool(RecordPool):
-        def take(self, rows):
-            taken.append(rows)
-            return super().take(rows)
-
-    reference = TableReference(np.ones((9, 1)))
-    reference.pool = Pool(reference.pool.X)
-    databases = both_of(as_pairs(reference), 0)
-    assert len(taken) == 0
-    next(databases)
-    assert len(taken) == 1
-
-
 @pytest.mark.parametrize(
     "X",
     [
@@ -146,28 +128,6 @@ def test_the_numbers_of_a_table():
     assert numbers.pool.in_form("given") is numbers.pool.in_form("numbers")
 
 
-def test_a_pool_of_numbers_does_not_hold_itself():
-    """Else each block of a function's records would wait for a garbage collection."""
-    pool = RecordPool(np.ones((2, 1)))
-    assert pool.numbers is pool
-    assert not any(held is pool for held in gc.get_referents(vars(pool)))
-
-
-def test_a_table_with_other_targets():
-    reference = TableReference(people(4), ["a", "b", "a", "b"], "split")
-    assert reference.pool.y.tolist() == ["a", "b", "a", "b"]
-    before = reference.sketch
-    coded = reference.with_targets([0, 1, 0, 1])
-    assert coded.pool.y.tolist() == [0.0, 1.0, 0.0, 1.0]
-    assert coded.pool.X is reference.pool.X
-    assert (coded.sampling, coded.schema) == ("split", reference.schema)
-    assert not np.array_equal(coded.sketch.records, before.records)
-    np.testing.assert_array_equal(reference.sketch.records, before.records)
-    assert reference.with_targets(None).pool.y is None
-    with pytest.raises(ValueError, match="same number of rows, got 4 and 1"):
-        reference.with_targets([1.0])
-
-
 @pytest.mark.parametrize(
     "made",
     [
@@ -186,11 +146,6 @@ def test_functions_make_records_of_any_kind(made):
     assert type(pairs.pool.X) is type(expected)
     Schema.of(expected).check_same(Schema.of(pairs.pool.X))
     assert pairs.pool.n_records == 3 * 6
-
-
-def test_functions_make_labels():
-    reference = as_reference(lambda n, rng: (mixed_sample(n, rng), ["a"] * n))
-    assert as_pairs(reference).pool.y.tolist() == ["a"] * 18
 
 
 # Recognition

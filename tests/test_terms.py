@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from noise_plans import learned_shape
 
-from skparisk import PrivateRidge, SensitivitySampler
-from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Exchangeable, Target
+from skparisk import SensitivitySampler
+from skparisk.core.calibrate import Target
 from skparisk.core.laws import Laplace
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
@@ -16,7 +15,6 @@ from skparisk.sensitivity import calibrate
 
 PUBLIC = np.random.default_rng(0).normal(size=(20_000, 2))
 BOTH = {"randomness": "both", "law": "gaussian"}
-BY_THREE = {"neighbors_per_database": 3}
 
 
 def evidence_of(n_pairs, gamma=0.05, **how):
@@ -45,21 +43,6 @@ def test_a_risk_over_noise_that_is_known_needs_one_pair_more():
     assert evidence_of("auto", 0.001).n_pairs == 5 * 999
 
 
-def test_few_databases_are_enough_with_several_neighbors():
-    """With a shape that is learned, more of them."""
-    diagonal = {"noise_shape": "diagonal"}
-    for how, n_pairs in (
-        ({}, 1000),
-        (BY_THREE, 600),
-        (diagonal, 1000),
-        (diagonal | BY_THREE, 750),
-    ):
-        evidence = evidence_of("auto", **how)
-        assert evidence.n_pairs + (evidence.n_shape_pairs or 0) == n_pairs
-    many = evidence_of(9000, noise_shape="diagonal")
-    assert (many.n_pairs, many.n_shape_pairs) == (9000 - 2048, 2048)
-
-
 def test_a_shape_takes_one_database_at_least_and_leaves_some():
     for r, least, gamma in [(1, 4, 0.4), (2, 4, 0.6), (3, 6, 0.6)]:
         how = {"noise_shape": "diagonal", "neighbors_per_database": r}
@@ -83,14 +66,6 @@ def test_too_few_databases_are_told_what_they_are_counted_as(r):
     with pytest.raises(CalibrationError, match=message):
         evidence_of(10 * r, neighbors_per_database=r)
     assert evidence_of(19 * r, neighbors_per_database=r).n_pairs == 19 * r
-
-
-def test_fewest_pairs_for_a_known_risk_over_the_noise_are_one_more():
-    """4 pairs of 1/5 are above nothing: each has some risk."""
-    how = BOTH | {"neighbors_per_database": 2}
-    with pytest.raises(CalibrationError, match=r"it needs n_pairs >= 10 in all\.$"):
-        evidence_of(8, 0.2, **how)
-    assert evidence_of(10, 0.2, **how).n_pairs == 10
 
 
 def test_a_risk_that_takes_too_many_pairs_is_told():
@@ -162,41 +137,6 @@ def test_auto_takes_the_shape_that_adds_least_to_the_errors(law, weighed):
             assert noise.shape.name == best
             taken.add(best)
     assert len(taken) == 2
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e300])
-def test_auto_chooses_in_any_units(size):
-    rng = np.random.default_rng(0)
-    differences = rng.normal(size=(40, 1)) + 0.05 * rng.normal(size=(40, 3))
-    pairs = SampledPairs(size * differences, None, np.zeros(3))
-    noise, _ = calibrate(pairs, Target(1.0, 0.2), shape="auto", n_records=10)
-    assert noise.shape.name in ("whitened", "diagonal")
-
-
-def test_a_fit_checks_its_target_once_and_asks_the_rule_a_few_times(monkeypatch):
-    levels, asked = [], []
-
-    def note(calls, module, name):
-        checked = getattr(module, name)
-
-        def noted(*arguments):
-            calls.append(arguments)
-            return checked(*arguments)
-
-        monkeypatch.setattr(module, name, noted)
-
-    note(levels, core, "check_epsilon")
-    note(asked, Exchangeable, "order_index")
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
-    model = PrivateRidge(alpha=1.0, epsilon=2.0, gamma=0.2, random_state=0)
-    model.fit(X[40:], y[40:], X_reference=X[:40], y_reference=y[:40])
-    assert levels == [(2.0,)]
-    # As many pairs as are usual, and what rows leave of those beside the shape.
-    assert {call[1:] for call in asked[:2]} == {(1000, 0.2), (500, 0.16)}
-    assert len(asked) <= 4
-    with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got 2"):
-        Exchangeable().order_index(100, 2)
 
 
 def test_a_law_in_another_norm_is_refused():

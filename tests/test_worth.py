@@ -41,7 +41,7 @@ def test_scores_are_those_of_people_who_are_like_these(display):
 def test_many_private_people_are_worth_it_and_noise_takes_from_it(display):
     assert display.scores.shape == (1, 2)
     assert display.public_only[0] < display.scores[0, 1]
-    assert display.scores[0, 1] > display.without_privacy[1] - 0.02
+    assert display.scores[0, 1] > display.without_privacy[1] - 0.03
     noisier = WorthDisplay.from_estimator(
         clone(RIDGE).set_params(epsilon=0.01), X, Y, **QUICK
     )

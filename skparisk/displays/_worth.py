@@ -72,7 +72,7 @@ class WorthDisplay(Display):
     ...     PrivateRidge(epsilon=1.0), X, y, n_public=[40], n_repeats=2, random_state=0
     ... )
     >>> display.scores.round(2)  # 300 to 10 000 private people
-    array([[0.01, 0.1 , 0.12, 0.12]])
+    array([[0.03, 0.1 , 0.12, 0.12]])
     >>> display.public_only.round(2)
     array([-0.16])
     """

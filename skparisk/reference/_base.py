@@ -151,7 +151,7 @@ class DrawnRecords:
     draw_shared : callable
         Returns those that both have, of shape (n_pairs, n_shared), in any order; or how
         often each record of the pool is there, of shape (n_pairs, n_rows), as unsigned
-        integers or truth values. Called once at most, after `own` was drawn.
+        integers. Called once at most, after `own` was drawn.
 
     rng : numpy.random.Generator
         Draws the shared records and the order of all.

@@ -142,52 +142,20 @@ class LearnedRecords(SchemaReference):
 class LearnedSplit:
     """A learned reference, and which of the records were not learned from.
 
-    Made by :meth:`LearnedReference.learn`. It has positions of records, and no record;
-    `reference` is public, by post-processing.
+    Made by :meth:`LearnedReference.learn`. It has no record.
+
+    Parameters
+    ----------
+    reference : LearnedRecords
+        What pairs are drawn from: public, by post-processing.
+
+    others : ndarray of shape (n_others,)
+        Positions of the records that were not learned from, in random order: releases
+        are about these.
     """
 
     reference: LearnedRecords
-    _others: NDArray[np.intp]
-    _n_candidates: int
-
-    def remaining(self, X: Any, y: Any = None) -> Any:
-        """Return the records that were not learned from, in random order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_candidates, n_features)
-            All records, as they were given to `learn`.
-
-        y : array-like of shape (n_candidates,) or (n_candidates, n_targets), \
-default=None
-            Their targets.
-
-        Returns
-        -------
-        records : X or (X, y)
-
-        Raises
-        ------
-        ValueError
-            If they are not as many as were split.
-        """
-        X, y = self.reference.form.read(X, y)
-        records = hide_values(as_records, X, "X")
-        targets = None if y is None else hide_values(as_targets, y)
-        lengths = [n_rows(part) for part in (records, targets) if part is not None]
-        if set(lengths) != {self._n_candidates}:
-            raise ValueError(
-                f"X and y must be the {self._n_candidates} records that were split, in "
-                f"the same order; got {' and '.join(map(str, lengths))} records."
-            )
-        records, targets = self._remaining(records, targets)
-        return records if y is None else (records, targets)
-
-    def _remaining(self, X: Records, y: _Targets) -> tuple[Records, _Targets]:
-        return take_rows(X, self._others), take_rows(y, self._others)
-
-    def __repr__(self) -> str:
-        return f"LearnedSplit({len(self._others)} of {self._n_candidates} records)"
+    others: NDArray[np.intp]
 
 
 def _draw_encoded(
@@ -231,8 +199,7 @@ class LearnedReference(Held, Reference):
     Raises
     ------
     ValueError
-        If a parameter is out of range, or a column of the schema has neither a range
-        nor categories.
+        If a parameter is out of range.
 
     Notes
     -----
@@ -269,12 +236,6 @@ class LearnedReference(Held, Reference):
             raise ValueError(
                 "schema must be a SchemaReference, which says what columns may hold; "
                 f"got an object of type {type(schema).__name__}."
-            )
-        domain = schema.domain
-        if None in (*domain.columns, *domain.targets):
-            raise ValueError(
-                "Each column of the schema must have a range or categories, because "
-                "histograms have bins; a column that a callable draws has neither."
             )
         self._fraction = check_probability(fraction, "fraction")
         self._epsilon = check_positive(epsilon, "epsilon of the LearnedReference")
@@ -370,7 +331,7 @@ default=None
         >>> X = np.random.default_rng(0).exponential(size=(400, 1)).clip(0, 5)
         >>> split = LearnedReference(SchemaReference([(0, 5)]), epsilon=1.0).learn(X)
         >>> mean = SensitivitySampler(np.mean, reference=split.reference)
-        >>> mean.fit(X).release(split.remaining(X)).shape
+        >>> mean.fit(X).release(X[split.others]).shape
         (1,)
         """
         X, y = self.form.read(X, y)
@@ -429,7 +390,7 @@ default=None
         _learned_from[learning] = RecordSketch.of(*own, keyed=True)
         law = partial(_draw_learned, copula, schema)
         reference = LearnedRecords._of(schema, law, learning, len(others))
-        return LearnedSplit(reference, others, n_candidates)
+        return LearnedSplit(reference, others)
 
     def __repr__(self) -> str:
         return (
@@ -445,7 +406,7 @@ def refuse_learned_from(learning: Learning | None, X: Records, y: _Targets) -> N
         raise ValueError(
             "The records must not be those that the LearnedReference was learned from: "
             "levels would add up, and pairs would depend on these records. Release "
-            "about split.remaining(X, y)."
+            "about X[split.others]."
         )
 
 

@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
@@ -29,8 +29,7 @@ from skparisk.reference._table import Split
 
 _ALLOWED = (
     "a tuple (low, high), a range of whole numbers, a list of categories, a mapping of "
-    "categories to weights, a frozen distribution of scipy.stats with finite ends, or "
-    "a callable (n_records, rng) -> values"
+    "categories to weights, or a frozen distribution of scipy.stats with finite ends"
 )
 
 
@@ -44,12 +43,16 @@ _MOST_LISTED = 2048
 class Spec:
     """One column that is declared."""
 
-    # ``(n_records, rng) -> values``, independent and alike.
-    draw: Callable[[int, np.random.Generator], NDArray[Any]]
-    # What is not None holds all that is drawn.
-    domain: Column
+    # Whole numbers, an interval, values with their shares, or a distribution.
+    law: Any
+    # It holds all that is drawn.
+    domain: Interval | Categories
     # All values, where these are few enough to be listed.
     classes: NDArray[Any] | None = None
+    # Share of the values that are missing, if any may be.
+    missing: float | None = None
+    # What values become, one after the other.
+    encoders: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...] = ()
 
     @classmethod
     def of(cls, declared: Any, name: str) -> Self:
@@ -71,35 +74,24 @@ class Spec:
             domain = Interval(low, high)
             few = len(declared) <= _MOST_LISTED
             classes = np.asarray(declared) if few else None
-            return cls(partial(_whole, declared), domain, classes)
+            return cls(declared, domain, classes)
         if isinstance(declared, tuple) and len(declared) == 2:
             domain = Interval(*declared)
-            return cls(partial(_uniform, domain.low, domain.high), domain)
+            return cls(domain, domain)
         if isinstance(declared, Mapping):
             return cls.weighted(list(declared), list(declared.values()))
         if isinstance(declared, list | np.ndarray):
             return cls.weighted(list(declared), [1.0] * len(declared))
         if callable(getattr(declared, "rvs", None)):
             return cls._distributed(declared)
-        if callable(declared) and not isinstance(declared, type):
-            return cls(partial(_called, declared), None)
         raise ValueError(f"it must be {_ALLOWED}; got {declared!r}.")
 
     @classmethod
     def weighted(cls, values: Sequence[Any], weights: Sequence[Any]) -> Self:
         """Return categories, each with its share of the weights."""
         domain = Categories(tuple(values))
-        shares = _shares(weights)
-        known = array_of(domain.values)
-        classes = array_of(domain.present)
-        return cls(partial(_chosen, known, shares), domain, classes)
-
-    @classmethod
-    def histogram(cls, edges: Sequence[float], weights: Sequence[Any]) -> Self:
-        """Return numbers that are uniform between neighboring edges."""
-        ends = np.array(edges, dtype=np.float64)
-        draw = partial(_binned, ends, _shares(weights))
-        return cls(draw, Interval(ends[0], ends[-1]))
+        law = array_of(domain.values), _shares(weights)
+        return cls(law, domain, array_of(domain.present))
 
     @classmethod
     def _distributed(cls, distribution: Any) -> Self:
@@ -107,10 +99,36 @@ class Spec:
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 "a distribution must have finite ends, because records are clipped to "
-                f"them; got ends ({low}, {high}). Truncate it, or give a callable, to "
-                "which nothing is clipped."
+                f"them; got ends ({low}, {high}). Truncate it."
             )
-        return cls(partial(_drawn, distribution, low, high), Interval(low, high))
+        return cls(distribution, Interval(low, high))
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Return so many values, independent and alike."""
+        values: NDArray[Any]
+        if isinstance(self.law, range):
+            places = rng.integers(len(self.law), size=n)
+            values = self.law.start + self.law.step * places
+        elif isinstance(self.law, tuple):
+            known, shares = self.law
+            values = rng.choice(known, n, p=shares)
+        else:
+            assert isinstance(self.domain, Interval)
+            low, high = self.domain.low, self.domain.high
+            if isinstance(self.law, Interval):
+                above = rng.random(n)
+                # Not low + above * (high - low), which may overflow.
+                values = (1 - above) * low + above * high
+            else:
+                values = np.asarray(self.law.rvs(size=n, random_state=rng), np.float64)
+            values = values.clip(low, high)
+        if self.missing is not None:
+            numbers = values.dtype.kind in "iuf"
+            values = values.astype(np.float64 if numbers else object)
+            values[rng.random(n) < self.missing] = np.nan if numbers else None
+        for encode in self.encoders:
+            values = encode(values)
+        return values
 
     def with_missing(self, share: Any, name: str) -> Self:
         """Return the column with a share of values that are missing."""
@@ -123,91 +141,14 @@ class Spec:
         domain = self.domain
         if isinstance(domain, Interval):
             domain = replace(domain, missing=True)
-        elif isinstance(domain, Categories):
+        else:
             domain = Categories((*domain.values, None), domain.default)
-        draw = partial(_with_holes, self.draw, float(share))
-        return replace(self, draw=draw, domain=domain, classes=None)
+        return replace(self, missing=float(share), domain=domain, classes=None)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the column with what `encode` makes of its values."""
-        return replace(
-            self,
-            draw=partial(_encoded, self.draw, encode),
-            classes=None if self.classes is None else encode(self.classes),
-        )
-
-
-def _whole(numbers: range, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    places = rng.integers(len(numbers), size=n)
-    return numbers.start + numbers.step * places
-
-
-def _chosen(
-    values: NDArray[Any],
-    shares: NDArray[np.float64],
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[Any]:
-    return rng.choice(values, n, p=shares)
-
-
-def _uniform(
-    low: Any, high: Any, n: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    shares = rng.random(n)
-    # Not low + share * (high - low), which may overflow or be rounded beyond an end.
-    return np.clip((1 - shares) * low + shares * high, low, high)
-
-
-def _binned(
-    ends: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    places = rng.choice(len(shares), n, p=shares)
-    return _uniform(ends[places], ends[places + 1], n, rng)
-
-
-def _drawn(
-    distribution: Any, low: float, high: float, n: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    drawn = np.asarray(distribution.rvs(size=n, random_state=rng), dtype=np.float64)
-    return drawn.clip(low, high)
-
-
-def _with_holes(
-    draw: Callable[..., NDArray[Any]], share: float, n: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    values = draw(n, rng)
-    numbers = values.dtype.kind in "iuf"
-    values = values.astype(np.float64 if numbers else object)
-    values[rng.random(n) < share] = np.nan if numbers else None
-    return values
-
-
-def _encoded(
-    draw: Callable[..., NDArray[Any]],
-    encode: Callable[[NDArray[Any]], NDArray[Any]],
-    n: int,
-    rng: np.random.Generator,
-) -> NDArray[Any]:
-    return encode(draw(n, rng))
-
-
-def _called(
-    function: Callable[..., Any], n: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    """Return values of a callable, in random order: it may have sorted them."""
-    values = np.asarray(function(n, rng))
-    if values.shape != (n,):
-        raise ValueError(
-            f"A column of the schema was asked for {n} values and returned an array of "
-            f"shape {values.shape}."
-        )
-    return rng.permutation(
-        values.astype(object) if values.dtype.kind in "US" else values
-    )
+        classes = None if self.classes is None else encode(self.classes)
+        return replace(self, encoders=(*self.encoders, encode), classes=classes)
 
 
 def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
@@ -309,7 +250,8 @@ def _read_values(kind: str, values: list[Any], weights: Any) -> Any:
         return Spec.weighted(values, weights)
     if not (np.diff(np.asarray(values, dtype=np.float64)) > 0).all():
         raise ValueError(f"edges must increase, got {values!r}")
-    return Spec.histogram(values, weights)
+    # Imported here, as it takes long and is only needed for this.
+    return import_module("scipy.stats").rv_histogram((weights, values), density=False)
 
 
 def _put_in(
@@ -354,8 +296,6 @@ class SchemaReference(Held, Reference):
         * ``{"f": 3, "m": 1}``: categories and their weights.
         * A frozen distribution of `scipy.stats` with finite ends, such as
           ``scipy.stats.rv_histogram((weights, edges))``: numbers of that law.
-        * ``(n_records, rng) -> values``: independent values of any kind. Nothing is
-          clipped to them, and the certificate says so.
 
     target : str, tuple of str, or column, default=None
         Names of columns that are the targets, or what they hold: ``["no", "yes"]`` or
@@ -546,7 +486,7 @@ class SchemaReference(Held, Reference):
         return (
             "the differing ones drawn from a declared schema of "
             f"{len(self._specs)} column{plural}, the others from simulated records of "
-            f"it, to which private records are clipped{self.domain.exceptions}"
+            "it, to which private records are clipped"
         )
 
     @property
@@ -630,6 +570,6 @@ def _split_targets(specs: dict[Any, Spec], target: Any) -> tuple[list[Spec], boo
                 )
         found = [specs.pop(name) for name in names]
     for spec in found:
-        if spec.domain is not None and spec.domain.missing:
+        if spec.domain.missing:
             raise ValueError("A target must not be missing in any record.")
     return found, not several

@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self
 
 import numpy as np
@@ -30,14 +30,6 @@ _LONE = "surrogatepass"
 # are left, 17 or 13. A row is as likely as there are columns to have a number that is
 # rounded to another one than its copy, but the fewer digits tell rows apart.
 _DROPPED = (32, 36, 40)
-
-# What SipHash begins with.
-_SIP_WORDS = (
-    0x736F6D6570736575,
-    0x646F72616E646F6D,
-    0x6C7967656E657261,
-    0x7465646279746573,
-)
 
 # Fewer rows in common, or a smaller share of a table, are no sign of anything.
 _LEAST_COMMON = 5
@@ -73,34 +65,21 @@ class RecordSketch:
         nothing of the records.
         """
         X, y = rows_of(X), rows_of(y)
-        # Some rows at a time, as there may be more hashes than there is memory.
-        size, sketch = n_rows(X), cls.empty(y is not None)
-        for start in range(0, size, _ROWS_PER_BLOCK):
-            rows = slice(start, min(start + _ROWS_PER_BLOCK, size))
-            some = take_rows(X, rows), take_rows(y, rows)
-            sketch = sketch.followed_by(*some, keyed=keyed)
-        return sketch
-
-    @classmethod
-    def empty(cls, with_targets: bool) -> Self:
-        """Return the sketch of no rows, with or without targets."""
-        return cls(0, 0, _smallest([]), _smallest([]) if with_targets else None)
-
-    def followed_by(
-        self, X: Records, y: NDArray[Any] | None, *, keyed: bool = False
-    ) -> Self:
-        """Return the sketch of its rows, and then these."""
         hashes_of = _keyed_row_hashes if keyed else _row_hashes
-        features, start = hashes_of(X), self.n_rows
-        stop = start + features.shape[1]
-        places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
-        ordered = self.ordered + int(_mixed(features[0] * places).sum(dtype=np.uint64))
-        records = self.records
-        if records is not None:
-            both = features * _MULTIPLIER + hashes_of(y)
-            records = _smallest([records, _mixed(both)])
-        kept = _smallest([self.features, features])
-        return type(self)(stop, ordered % 2**64, kept, records)
+        size, ordered = n_rows(X), 0
+        features = _smallest([])
+        records = None if y is None else features
+        # Some rows at a time, as there may be more hashes than there is memory.
+        for start in range(0, size, _ROWS_PER_BLOCK):
+            stop = min(start + _ROWS_PER_BLOCK, size)
+            hashes = hashes_of(take_rows(X, slice(start, stop)))
+            places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
+            ordered += int(_mixed(hashes[0] * places).sum(dtype=np.uint64))
+            features = _smallest([features, hashes])
+            if records is not None:
+                targets = hashes_of(take_rows(y, slice(start, stop)))
+                records = _smallest([records, _mixed(hashes * _MULTIPLIER + targets)])
+        return cls(size, ordered % 2**64, features, records)
 
     def overlaps(self, other: RecordSketch) -> bool:
         """Tell if two tables have records in common that chance cannot explain.
@@ -229,47 +208,19 @@ def _row_hashes(table: Records) -> NDArray[np.uint64]:
 
 
 def _keyed_row_hashes(table: Records) -> NDArray[np.uint64]:
-    """Return SipHash-2-4 of the hashes of rows, with the secret key of this process.
-
-    Aumasson and Bernstein 2012, for messages of eight bytes.
-    """
+    """Return BLAKE2 of the hashes of rows, with the secret key of this process."""
+    keyed = partial(hashlib.blake2b, digest_size=8, key=_process_key())
     hashes = _row_hashes(table)
-    one, two = (np.uint64(part) for part in _process_key())
-    v = [
-        np.full(hashes.shape, np.uint64(word) ^ key)
-        for word, key in zip(_SIP_WORDS, (one, two, one, two), strict=True)
-    ]
-    for message in (hashes, np.uint64(8 << 56)):
-        v[3] ^= message
-        _sip_rounds(v, 2)
-        v[0] ^= message
-    v[2] ^= np.uint64(0xFF)
-    _sip_rounds(v, 4)
-    return v[0] ^ v[1] ^ v[2] ^ v[3]
-
-
-def _sip_rounds(v: list[NDArray[np.uint64]], n_rounds: int) -> None:
-    """Mix four words, in place."""
-
-    def add(a: int, b: int, turn: int, half: int | None = None) -> None:
-        v[a] += v[b]
-        v[b] = (v[b] << np.uint64(turn)) | (v[b] >> np.uint64(64 - turn))
-        v[b] ^= v[a]
-        if half is not None:
-            v[half] = (v[half] << np.uint64(32)) | (v[half] >> np.uint64(32))
-
-    for _ in range(n_rounds):
-        add(0, 1, 13, 0)
-        add(2, 3, 16)
-        add(0, 3, 21)
-        add(2, 1, 17, 2)
+    found = b"".join(
+        keyed(word).digest() for word in hashes.ravel().view("V8").tolist()
+    )
+    return np.frombuffer(found, dtype=np.uint64).reshape(hashes.shape)
 
 
 @cache
-def _process_key() -> tuple[int, int]:
+def _process_key() -> bytes:
     """Return a key that this process draws once, and tells nobody."""
-    drawn = noise_source(None)(16)
-    return int.from_bytes(drawn[:8], "little"), int.from_bytes(drawn[8:], "little")
+    return noise_source(None)(32)
 
 
 def _block_hashes(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -14,11 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skparisk._checks import check_flag
-from skparisk.core.checks import check_at_least, check_choice, check_random_state
+from skparisk.core.checks import check_choice
 from skparisk.core.claim import Assumption
 from skparisk.core.sealed import (
     PublicForm,
-    Records,
     TargetForm,
     group_rows,
     ids_of,
@@ -39,7 +37,6 @@ from skparisk.reference._records import (
     as_records,
     as_targets,
     beside,
-    concatenate,
     n_rows,
 )
 from skparisk.reference._rows import (
@@ -48,7 +45,6 @@ from skparisk.reference._rows import (
     draw_rows,
     draw_shared_rows,
     draw_subsets,
-    listed,
 )
 from skparisk.reference._sketch import RecordSketch
 
@@ -62,7 +58,6 @@ _DESCRIPTIONS = {
     "used-once": "drawn from the population of which a table of {} is a random "
     "sample, with no row used twice",
 }
-_X, _Y = "X of the reference", "y of the reference"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,23 +79,6 @@ class LeaveOut:
 
 
 @dataclass(frozen=True, eq=False)
-class UsedOnce:
-    """Draws stretches of one permutation of the table: no row is used twice."""
-
-    pool: RecordPool
-    n_shared: int
-    n_own: int
-    order: Rows
-
-    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
-        n_drawn = self.n_shared + self.n_own
-        rows = self.order[start * n_drawn : (start + size) * n_drawn]
-        lines = rows.reshape(size, n_drawn)
-        shared, own = lines[:, : self.n_shared], lines[:, self.n_shared :]
-        return DrawnRecords(self.pool, own, shared.copy, rng)
-
-
-@dataclass(frozen=True, eq=False)
 class Split:
     """Draws stretches of some rows, and shared records from the others."""
 
@@ -116,62 +94,12 @@ class Split:
         own = self.own[first:stop].reshape(size, self.n_own)
         return DrawnRecords(self.pool, own, lambda: self._draw_shared(size, rng), rng)
 
-    def _draw_shared(
-        self, size: int, rng: np.random.Generator
-    ) -> Rows | NDArray[np.bool_]:
+    def _draw_shared(self, size: int, rng: np.random.Generator) -> Rows:
         n_others = len(self.others)
         if self.replacement:
             return self.others[draw_rows(n_others, (size, self.n_shared), rng)]
         none = np.empty((size, 0), dtype=np.intp)
-        shared = draw_subsets(n_others, none, self.n_shared, rng)
-        if shared.dtype != np.bool_:
-            return self.others[shared]
-        chosen = np.zeros((size, self.pool.n_records), dtype=bool)
-        chosen[:, self.others] = shared
-        return chosen
-
-
-def _draw_from_blocks(
-    blocks: Iterable[Any], most: int, random_state: Any
-) -> tuple[Records, NDArray[Any] | None, RecordSketch]:
-    """Return so many rows of blocks, without replacement, all equally likely.
-
-    In their order, and with the sketch of all there were. Each row draws a number, and
-    those with the smallest ones are kept: what is kept does not depend on how rows are
-    cut into blocks.
-    """
-    kept: tuple[Records, Any] | None = None
-    numbers, sketch = np.empty(0), RecordSketch.empty(False)
-    for block in blocks:
-        X, y = block if isinstance(block, tuple) else (block, None)
-        X = as_records(X, _X)
-        y = _check_targets(y, n_rows(X), "a block")
-        if kept is None:
-            sketch = RecordSketch.empty(y is not None)
-        elif _columns(X) != _columns(kept[0]):
-            raise ValueError(
-                "All blocks must have the same columns, in the same order, got "
-                f"{_columns(kept[0])} and {_columns(X)}."
-            )
-        elif (kept[1] is None) != (y is None):
-            raise ValueError("Either all blocks must have targets (y), or none.")
-        sketch = sketch.followed_by(X, y)
-        numbers = np.append(numbers, random_state.uniform(size=n_rows(X)))
-        if kept is not None:
-            X = concatenate([kept[0], X])
-            y = None if y is None else np.concatenate([kept[1], y])
-        rows = np.arange(len(numbers))  # which copies them: a block may be used again
-        if len(rows) > most:
-            rows = np.sort(np.argpartition(numbers, most - 1)[:most])
-        numbers, kept = numbers[rows], (take_rows(X, rows), take_rows(y, rows))
-    if kept is None:
-        raise ValueError("blocks must hold at least one block of records, got none.")
-    return *kept, sketch
-
-
-def _columns(X: Records) -> list[Any] | int:
-    """Return the names of the columns of a data frame, or how many others there are."""
-    return [*X.columns] if is_frame(X) else math.prod(X.shape[1:])
+        return self.others[draw_subsets(n_others, none, self.n_shared, rng)]
 
 
 # A table with fewer rows for each output does not show how they move together.
@@ -187,8 +115,7 @@ class TableReference(Held, Reference):
     """Records of a public table.
 
     Immutable: a clone is the same object. An array of floats, a data frame and a sparse
-    matrix in CSR are not copied; do not change them afterwards. For tables larger than
-    memory see `of_blocks`.
+    matrix in CSR are not copied; do not change them afterwards.
 
     Parameters
     ----------
@@ -255,14 +182,13 @@ class TableReference(Held, Reference):
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
         self.clip = check_flag(clip, "clip")
-        records = as_records(X, _X)
+        records = as_records(X, "X of the reference")
         if self.clip and issparse(records):
             raise ValueError(
                 "clip must be False for a sparse matrix, got True: clip a dense array."
             )
         targets, ends = _check_targets(y, n_rows(records)), None
-        # Of the rows, as they were given; None: as they were drawn from others.
-        self._order: Any = slice(None)
+        self._order: Any = slice(None)  # of the rows, as they were given
         self._people: frozenset[Any] = frozenset()  # by which they are known again
         if groups is not None:
             people = group_rows(groups, "groups of the reference", n_rows(records))
@@ -280,59 +206,6 @@ class TableReference(Held, Reference):
         self._form = PublicForm.of(records, y)
         self._sketch: RecordSketch | None = None
         self.is_cross_fitted = self.is_weighted = False
-
-    @classmethod
-    def of_blocks(
-        cls,
-        blocks: Iterable[Any],
-        *,
-        n_rows: int = 100_000,
-        random_state: Any = 0,
-        sampling: str = "leave-out",
-        clip: bool = False,
-    ) -> Self:
-        """Return a table of rows that are drawn from blocks, which are read once.
-
-        All rows are equally likely, however they are cut into blocks. Only a block and
-        the rows that are kept are in memory. Private records are recognized if they are
-        among any of the rows.
-
-        Parameters
-        ----------
-        blocks : iterable of array-like, or of tuple (X, y)
-            Records, or records and targets, as the class takes them; all of the same
-            kind.
-
-        n_rows : int, default=100000
-            The most rows that are kept, >= 2.
-
-        random_state : int, RandomState, Generator or None, default=0
-            Seeds which.
-
-        sampling, clip : str and bool
-            As for the class: of the rows that are kept.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As for the class, of any of the blocks.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skparisk import TableReference
-        >>> blocks = (np.full((1000, 2), i) for i in range(50))
-        >>> TableReference.of_blocks(blocks, n_rows=300)
-        TableReference(300 rows, 2 features, sampling='leave-out')
-        """
-        X, y, sketch = _draw_from_blocks(
-            blocks,
-            check_at_least(n_rows, "n_rows", 2),
-            check_random_state(random_state, "random_state"),
-        )
-        table = cls(X, y, sampling, clip=clip)
-        table._sketch, table._order = sketch, None
-        return table
 
     @property
     def n_records(self) -> int:
@@ -353,11 +226,6 @@ class TableReference(Held, Reference):
     def rows_per_person(self) -> tuple[int, int] | None:
         sizes = self.pool.sizes
         return None if sizes is None else (int(sizes.min()), int(sizes.max()))
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns, where the table is a data frame that has some."""
-        return self._schema.names
 
     @property
     def schema(self) -> Schema:
@@ -382,37 +250,20 @@ class TableReference(Held, Reference):
             return self
         return self._with(self.pool.numbers, _schema=self._schema.as_numbers())
 
-    def with_targets(self, y: Any) -> Self:
-        """Return the same records with other targets.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
-            Numbers, or labels.
-        """
-        targets = _check_targets(y, n_rows(self.pool.X))
-        in_order = slice(None) if self._order is None else self._order
-        return self._with_targets(take_rows(targets, in_order))
-
-    def _with_targets(self, y: NDArray[Any] | None) -> Self:
-        """Return the same records with targets in the order of the pool."""
-        other = self._with(
-            self.pool.like(self.pool.X, y),
-            _form=replace(self._form, targets=None if y is None else TargetForm.of(y)),
-            _sketch=None,
-            is_cross_fitted=False,
-        )
-        vars(other).pop("domain", None)
-        return other
-
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same records with `encode` applied to their targets."""
         assert self.pool.y is not None
-        other = self._with_targets(encode(self.pool.y))
-        old, new = self._form.targets, other._form.targets
-        if old is not None and new is not None and not old.labels:
+        y, old = encode(self.pool.y), self._form.targets
+        targets = TargetForm.of(y)
+        if old is not None and not old.labels:
             # Numbers stand for themselves, and classes keep their type.
-            other._form = replace(other._form, targets=replace(new, dtype=old.dtype))
+            targets = replace(targets, dtype=old.dtype)
+        other = self._with(
+            self.pool.like(self.pool.X, y),
+            _form=replace(self._form, targets=targets),
+            _sketch=None,
+            is_cross_fitted=False,
+        )
         other.domain = None if self.domain is None else self.domain.encoded(encode)
         return other
 
@@ -436,15 +287,7 @@ class TableReference(Held, Reference):
         return other
 
     def _weighted(self, weights: NDArray[np.float64]) -> Self:
-        """Return the same records with how much each row counts, as it was given.
-
-        Raises ValueError if nobody knows which rows they are.
-        """
-        if self._order is None:
-            raise ValueError(
-                "sample_weight_reference must be None for a TableReference of blocks, "
-                "of which rows were drawn: give the records themselves."
-            )
+        """Return the same records with how much each row counts, as it was given."""
         in_order = take_rows(weights, self._order)
         return self._with(replace(self.pool, weights=in_order))
 
@@ -471,7 +314,7 @@ class TableReference(Held, Reference):
         # Always the same, so that what is learned from them does not depend on a seed.
         rng = np.random.default_rng(self.n_records)
         none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_records, none, most, rng))
+        (rows,) = draw_subsets(self.n_records, none, most, rng)
         return self._with(self.pool.part(np.sort(rows)), _sketch=self.sketch)
 
     def _half(self, rng: np.random.Generator) -> Self:
@@ -578,11 +421,13 @@ class TableReference(Held, Reference):
             )
         pool = self.pool
         if self.sampling == "split" and self.domain is not None:
-            pool = pool.like(*self.domain.clip(pool.X, pool.y))
+            X, y = self.domain.clip(pool.X, pool.y)
+            pool = pool.like(self._form.read_features(X) if is_frame(X) else X, y)
         shape = (pool, n_shared, n_own)
         if self.sampling == "used-once":
+            assert not (n_own and n_shared)  # of sums: pairs share no record
             order = np.random.default_rng(seed).permutation(self.n_records)
-            return UsedOnce(*shape, order)
+            return Split(*shape, order, order, replacement=False)
         if self.sampling == "split":
             own, others = self._halves()
             order = np.random.default_rng(seed).permutation(own)
@@ -624,14 +469,12 @@ def shares_people(table: Any, groups: Any) -> bool:
     return private is not None and not keys.isdisjoint(map(key_of_id, private))
 
 
-def _check_targets(
-    y: Any, n_records: int, what: str = "a reference"
-) -> NDArray[Any] | None:
+def _check_targets(y: Any, n_records: int) -> NDArray[Any] | None:
     """Return targets, as many as there are records."""
-    targets = None if y is None else as_targets(y, _Y)
+    targets = None if y is None else as_targets(y, "y of the reference")
     if targets is not None and len(targets) != n_records:
         raise ValueError(
-            f"X and y of {what} must have the same number of rows, got {n_records} and "
-            f"{len(targets)}."
+            "X and y of a reference must have the same number of rows, got "
+            f"{n_records} and {len(targets)}."
         )
     return targets

@@ -5,8 +5,6 @@ No guarantee rests on it: any shape is right that does not depend on private dat
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,23 +25,6 @@ _LARGEST_SCALE = 2.0**900
 _SMALLEST_SHARE = 2.0**-50
 # What moves less has no inverse.
 _LEAST_MOVE = 2.0**-960
-
-
-class Moments(NamedTuple):
-    """Second moments: root mean squares, 0 without a move, and correlations.
-
-    Correlations are those of an identity for an output that does not move, and None if
-    there are more outputs than pairs.
-    """
-
-    scales: NDArray[np.float64]
-    correlations: NDArray[np.float64] | None
-
-    def matrix(self) -> NDArray[np.float64]:
-        """Return the second moments, of shape (n_outputs, n_outputs)."""
-        if self.correlations is None:
-            return np.diag(self.scales**2)
-        return self.scales[:, None] * self.correlations * self.scales
 
 
 def root_mean_squares(
@@ -205,21 +186,15 @@ def _eigen(
     return np.maximum(values, values[-1] / condition), vectors
 
 
-def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Moments:
-    """Return the covariance of an answer on `n_records` people drawn by chance.
+def sampling_spread(
+    pairs: SampledPairs, n_records: int, relation: str
+) -> NDArray[np.float64]:
+    """Return the standard deviation of an answer on `n_records` people drawn by chance.
 
     By the jackknife: one record that is replaced moves the answer by the difference of
     two influences, each the share 1/n of what makes up its error, and one that comes or
     goes by one of them. At the number of records that the pairs were sampled with.
     """
-    answered = np.flatnonzero(pairs.answered)
-    differences = pairs.differences[answered]
-    scales = root_mean_squares(differences, pairs.floor)
-    correlations, moves = None, scales > 0
-    if len(differences) >= len(scales):
-        correlations = np.eye(len(scales))
-        if moves.any():  # not centered, shrunk by the rule of Ledoit and Wolf
-            shrunk = shrunk_moments(differences[:, moves] / scales[moves])
-            correlations[np.ix_(moves, moves)] = shrunk
     changed = 2 if relation == "replace-one" else 1
-    return Moments(scales * np.sqrt(n_records / changed), correlations)
+    scales = root_mean_squares(pairs.differences[pairs.answered], pairs.floor)
+    return scales * np.sqrt(n_records / changed)

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from operator import attrgetter
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,21 +45,17 @@ from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Schema
 
-# Seconds that new workers take until they have imported what they need, and those that
-# wait for work, of which joblib ends those that waited for 300 s.
-_START_UP, _HAND_OVER, _WAITING = 2.0, 0.25, 240.0
-# Least seconds of a task; and as a multiple of what it takes to draw a block and to
-# prepare its pool, which each task does anew.
-_TASK, _WORTH_PREPARING = 0.3, 20
+# Seconds that workers take until they have imported what they need, at the most.
+_START_UP = 2.0
+# Seconds of a task: long beside what each does anew, as to prepare a pool, and short
+# for who waits for the last one, or interrupts.
+_TASK = 1.0
 
 _NAN = (
     "the query returned NaN or infinity, as where numbers of the reference, "
     "X_reference or y_reference, are beyond 1e150: give all in other units"
 )
 _HIDDEN = "it is not shown because it may reveal something about the private data"
-
-# When workers of each backend had last done their work.
-_last_used: dict[type, float] = {}
 
 
 def sample_differences(
@@ -233,8 +229,6 @@ class _Block(NamedTuple):
 
     number: int
     differences: PairDifferences
-    # To draw the block, and to prepare its pool if that is new; and in all.
-    opening: float
     seconds: float
 
 
@@ -260,7 +254,6 @@ class _Task:
 
     def answer(self, first: int, last: int) -> Iterator[_Block]:
         """Yield answers on the blocks first, ..., last - 1, in order."""
-        _keep_memory()
         quietly = silenced if self._private else nullcontext
         pool = None
         for number in range(first, last):
@@ -272,11 +265,10 @@ class _Task:
                 pairs = self._draw(start=start, size=size, seed=seed)
                 if pairs.pool is not pool:
                     pool, evaluate = pairs.pool, self._prepare(pairs.pool)
-                opening = perf_counter() - began
                 found = evaluate(pairs)
             finite = np.isfinite(found.values).all(axis=1, keepdims=True)
             found = replace(found, values=np.where(finite, found.values, np.inf))
-            yield _Block(number, found, opening, perf_counter() - began)
+            yield _Block(number, found, perf_counter() - began)
 
     def _prepare(self, pool: RecordPool) -> Differences:
         """Return what answers pairs of a pool, which must have the right columns."""
@@ -286,39 +278,33 @@ class _Task:
 
 
 def _answer(task: _Task, n_jobs: int | None) -> Generator[_Block]:
-    """Yield blocks in any order: first here, and of workers where they are faster."""
+    """Yield blocks in any order: two here, others of workers if that saves time.
+
+    The first also takes what has to be done once, such as imports.
+    """
     n_workers, (backend, _) = effective_n_jobs(n_jobs), get_active_backend()
-    overhead, n_blocks = 0.0, task.n_blocks
-    waiting = monotonic() - _last_used.get(type(backend), -math.inf) < _WAITING
-    start_up = _HAND_OVER if waiting else _START_UP
-    for block in task.answer(0, n_blocks):
+    for block in task.answer(0, task.n_blocks):
         yield block
-        overhead, n_done = max(overhead, block.opening), block.number + 1
-        seconds = (n_blocks - n_done) * block.seconds
-        saved = seconds * (1 - 1 / n_workers)
-        # The first of them also took what has to be done once, such as imports.
-        if 1 < n_done < n_blocks and saved > start_up + overhead:
+        n_left = task.n_blocks - block.number - 1
+        saved = n_left * block.seconds * (1 - 1 / n_workers)
+        if block.number == 1 and n_left and saved > _START_UP:
             break
     else:
         return
-    least = max(_TASK, _WORTH_PREPARING * overhead)
-    rounds = max(1, round(seconds / n_workers / least))
-    size = math.ceil((n_blocks - n_done) / (rounds * n_workers))
+    size = math.ceil(min(_TASK / block.seconds, n_left / n_workers))
     # Large arrays are mapped by processes of this machine. Each worker of Dask is sent
     # the task before: with one that is lost, it would be gone if no other had it.
     client = getattr(backend, "client", None)
     sent = client.scatter(task, broadcast=True, hash=False) if client else task
     as_they_come = backend.supports_return_generator
-    _last_used.pop(type(backend), None)  # workers are ended where this is left
     parallel = Parallel(
         n_jobs, return_as="generator_unordered" if as_they_come else "list"
     )
     for blocks in parallel(
-        delayed(_answer_there)(sent, start, min(start + size, n_blocks))
-        for start in range(n_done, n_blocks, size)
+        delayed(_answer_there)(sent, start, min(start + size, task.n_blocks))
+        for start in range(task.n_blocks - n_left, task.n_blocks, size)
     ):
         yield from blocks
-    _last_used[type(backend)] = monotonic()
 
 
 def _answer_there(sent: Any, first: int, last: int) -> list[_Block]:
@@ -326,16 +312,6 @@ def _answer_there(sent: Any, first: int, last: int) -> list[_Block]:
     task = sent if isinstance(sent, _Task) else sent.result()
     with one_thread():
         return list(task.answer(first, last))
-
-
-@cache
-def _keep_memory() -> None:
-    """Let the memory of arrays that are gone be used again, once for a process.
-
-    glibc gives that of the larger ones back to the system, and each new one takes a
-    quarter more time for it, until it has seen that arrays of up to 32 MiB come and go.
-    """
-    np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
 def _join(
