@@ -570,3 +570,10 @@ def test_a_wrapped_estimator_is_compared_with_a_plain_fit():
     model = PrivateEstimator(Ridge(), sensitivity=CHEAP)
     table = {"X_reference": TableReference(X_PUBLIC, Y_PUBLIC)}
     assert not find_unnoised(model.set_params(gamma=0.2), X, Y, fit_params=table)
+
+
+@pytest.mark.parametrize("name", ["groups", "sample_weight"])
+def test_parameters_of_single_rows_are_refused(name):
+    given = {"X_reference": X, "y_reference": Y, name: np.ones(len(X))}
+    with pytest.raises(ValueError, match=rf"got {name}: these are of the rows"):
+        audit_claim(PrivateRidge(), X, Y, fit_params=given)

@@ -44,6 +44,8 @@ Pair: TypeAlias = tuple[Records, Records]
 # Attributes that describe a release, with many numbers of public pairs.
 DESCRIBED = ("sampler_", "certificate_", "template_")
 _MOST_NUMBERS = 1000
+# Parameters of `fit` that are about single rows.
+_OF_ROWS = {"groups", "sample_weight"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,13 @@ class Audited:
                 )
             return cls(name, estimator, stated, None)
         params = dict(fit_params or {})
+        if of_rows := sorted(_OF_ROWS & params.keys()):
+            raise ValueError(
+                f"fit_params must have neither {' nor '.join(sorted(_OF_ROWS))}, got "
+                f"{' and '.join(of_rows)}: these are of the rows of X, and an audit "
+                "fits to other databases. Audit a callable that takes them from a "
+                "column of X, with `claim` and, for people with several rows, `pairs`."
+            )
         fitted = _first_fit(estimator, databases[0], params)
         stated = getattr(fitted, "certificate_", None) if stated is None else stated
         if not isinstance(stated, Certificate):
@@ -691,7 +700,7 @@ def audit_claim(
 
     fit_params : dict, default=None
         Further parameters of `fit`, such as ``X_reference``: public records other than
-        `X`.
+        `X`. Neither `groups` nor `sample_weight`, which are of single rows.
 
     n_jobs : int, default=None
         Threads of joblib.
