@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
-from skparisk._private_data import private_people
+from skparisk._private_data import hide_counts, private_people
 from skparisk._simulated import simulated
 from skparisk._text import floor_text
 from skparisk._training_data import Groups, reference_table
@@ -496,6 +496,7 @@ def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:
     return model.set_params(**given)
 
 
+@hide_counts
 def audit_reference(
     audited: Any,
     X: Any,
