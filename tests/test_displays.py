@@ -126,7 +126,7 @@ def assert_drawn_as_certified(display, certified):
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_risk_is_drawn_as_certified(name):
     certified = CERTIFICATES[name]
-    display = RiskCurveDisplay.from_certificate(certified)
+    display = RiskCurveDisplay(certified).plot()
     if name != "with an infinite level":
         assert_drawn_as_certified(display, certified)
     for level in np.geomspace(1e-3, 1.8, 300):
@@ -179,14 +179,14 @@ def test_caveats_are_in_the_legend(sampler):
     }
     for expected, certified in cases.items():
         assert not certified.caveats or not certified.private
-        display = RiskCurveDisplay.from_certificate(certified, name="name")
+        display = RiskCurveDisplay(certified, estimator_name="name").plot()
         assert legend(display)[0] == expected
     void = certificate(risk=1.0)
     for certified in (CERTIFICATES["without noise"], void):
         assert certified.guarantee.startswith("There is no guarantee")
-        display = RiskCurveDisplay.from_certificate(certified)
+        display = RiskCurveDisplay(certified).plot()
         assert legend(display)[0] == "not a guarantee"
-    display = RiskCurveDisplay.from_certificate(void, label="mine")
+    display = RiskCurveDisplay(void).plot(label="mine")
     assert legend(display)[0] == "mine (not a guarantee)"
 
 
@@ -269,7 +269,6 @@ def test_draws_into_given_axes(sampler):
     for draw, given in (
         (RiskCurveDisplay.from_estimator, sampler),
         (SensitivityDisplay.from_estimator, sampler),
-        (RiskCurveDisplay.from_certificate, sampler.certificate_),
         (CostDisplay.from_model, CompensationModel(1.0)),
     ):
         assert draw(given, ax=ax).ax_ is ax
@@ -280,7 +279,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
     words = {"color": "red", "linewidth": 3.0}
     for display in (
         RiskCurveDisplay.from_estimator(sampler, name="own", **words),
-        RiskCurveDisplay.from_certificate(sampler.certificate_, name="own", **words),
         SensitivityDisplay.from_estimator(sampler, name="own", **words),
         SensitivityDisplay(TIED, estimator_name="own").plot(**words),
         SensitivityDisplay(TIED, estimator_name="a").plot(label="own", **words),
