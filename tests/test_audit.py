@@ -65,9 +65,9 @@ PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 PUBLIC_LABELS = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
 FEW_PAIRS = {"sensitivity": SensitivitySampler(n_pairs=39), "random_state": 1}
 MODELS = {
-    "ridge": (PrivateRidge(**FEW_PAIRS), Y, PUBLIC),
-    "logistic": (PrivateLogisticRegression(**FEW_PAIRS), LABELS, PUBLIC_LABELS),
-    "svc": (PrivateLinearSVC(**FEW_PAIRS), LABELS, PUBLIC_LABELS),
+    "ridge": (PrivateRidge(1.0, **FEW_PAIRS), Y, PUBLIC),
+    "logistic": (PrivateLogisticRegression(C=1.0, **FEW_PAIRS), LABELS, PUBLIC_LABELS),
+    "svc": (PrivateLinearSVC(C=1.0, **FEW_PAIRS), LABELS, PUBLIC_LABELS),
     "lasso": (PrivateEstimator(Lasso(0.1), **FEW_PAIRS), Y, PUBLIC),
     "pipeline": (
         PrivateEstimator(

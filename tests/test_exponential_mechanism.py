@@ -98,7 +98,7 @@ def test_worked_examples_of_the_lecture(scores, sensitivity, epsilon):
     assert scale < mechanism.noise_scale < scale * (1 + 1e-8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     sensitivity=st.floats(1e-100, 1e100),
     epsilon=st.floats(1e-8, 1e6),
@@ -121,7 +121,7 @@ def clipped_float(value):
     return float(min(max(value, Fraction(-1.7e308)), Fraction(1.7e308)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     sensitivity=st.floats(1e-100, 1e100),
     epsilon=st.floats(1e-8, 50),
@@ -140,7 +140,7 @@ def test_loss_of_neighbors_is_within_epsilon(sensitivity, epsilon, size, data):
     assert exact_loss(mechanism, scores, neighbor) <= epsilon
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     steps=st.integers(1, 2**52),
     exponent=st.integers(-1074, 100),
@@ -178,7 +178,7 @@ def test_the_loss_is_nearly_attained():
     assert 0.99 < exact_loss(mechanism, scores, neighbor) <= 1
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(sensitivity=st.floats(5e-324, 1e200), epsilon=st.floats(1e-12, 1e9))
 def test_rounding_is_paid_for_and_costs_hardly_more(sensitivity, epsilon):
     mechanism = ExponentialMechanism(sensitivity, epsilon)

@@ -736,11 +736,12 @@ def audit_claim(
     >>> from skparisk.datasets import load_census
     >>> X, y = load_census(return_X_y=True)
     >>> public = {"X_reference": X[1000:2000], "y_reference": y[1000:2000]}
+    >>> quick = {"n_releases": 40, "n_attacked": 1, "random_state": 0}
     >>> found = audit_claim(
-    ...     PrivateRidge(), X[:400], y[:400], fit_params=public, n_releases=50
+    ...     PrivateRidge(1.0), X[:400], y[:400], fit_params=public, **quick
     ... )
-    >>> found.share.n_pairs
-    200
+    >>> found.verdict, found.share.n_pairs
+    ('no evidence found', 200)
     """
     refuse_without_level(
         "An audit of a claim",
