@@ -678,17 +678,6 @@ def test_errors(audited, changes, message):
     assert "secret" not in str(caught.value)
 
 
-def test_other_columns_are_refused():
-    with pytest.raises((IncompatibleError, ValueError), match="features"):
-        audit(X=X[:, :1])
-    frame = pd.DataFrame(X, columns=["a", "c"])
-    public = pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-    with pytest.raises((IncompatibleError, ValueError), match="lacks 'b'"):
-        audit(X=frame, X_reference=public)
-    with pytest.raises((IncompatibleError, ValueError), match="features"):
-        audit(X=X[:, [0, 1, 1]])
-
-
 def test_another_reference_than_that_of_the_fit_is_refused():
     """Also if it is as long, and where only its targets are others."""
     ridge = PrivateRidge(combine=None, **FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)

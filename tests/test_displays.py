@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import subprocess
 import sys
 
 import certificates
@@ -316,12 +315,6 @@ def test_without_matplotlib_says_what_to_install(sampler, monkeypatch):
     for display, words in displays:
         with pytest.raises(ImportError, match=expected):
             display.plot(**words)
-
-
-@pytest.mark.slow
-def test_importing_the_module_does_not_import_matplotlib():
-    code = "import sys, skparisk.displays; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("display", [RiskCurveDisplay, SensitivityDisplay])

@@ -101,17 +101,6 @@ def test_certificate_holds_for_the_exact_loss_of_fresh_pairs(noise):
     assert exceeds(violations, 1000, GAMMA + 5 * 0.013) == (noise < 1)
 
 
-@pytest.mark.slow
-def test_largest_differences_of_fresh_pairs_exceed_at_most_at_the_risk():
-    """Over pairs and calibrations, as "exchangeable" says; ties make it safer."""
-    violations = 0
-    fresh = np.abs(sample_scores(400)).max(axis=1)
-    for seed in range(400):
-        sampler = make_sampler(n_pairs=9, gamma=GAMMA, random_state=seed).fit(X)
-        violations += fresh[seed] > sampler.noise_scale_ * sampler.epsilon
-    assert not exceeds(violations, 400, GAMMA)
-
-
 def test_a_choice_is_no_noise_to_add():
     with pytest.raises(TypeError, match="Exponential chooses a candidate"):
         Exponential().sample(1, 1, os.urandom)
