@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skparisk._checks import check_n_jobs, seed_sequence
-from skparisk._text import floor_text, strict
+from skparisk._text import Statement, floor_text, strict
 from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._limits import check_confidence
@@ -337,7 +336,7 @@ class ShareBeyond:
 
 
 @dataclass(frozen=True)
-class ClaimAudit:
+class ClaimAudit(Statement):
     """What an audit of a claim found; made by :func:`audit_claim`, prints as text.
 
     It looks at releases and at answers without noise, so that it is no release itself:
@@ -484,14 +483,6 @@ class ClaimAudit:
             f"{floor_text(worst.accuracy, 3)} of guesses are right, where at most "
             f"{ceil_text(worst.allowed_accuracy, 3)} is allowed."
         )
-
-    def __str__(self) -> str:
-        return "\n".join(self._meaning())
-
-    def _repr_html_(self) -> str:
-        first, *rest = map(html.escape, self._meaning())
-        others = "".join(f"<p>{text}</p>" for text in rest)
-        return f"<div><p><strong>{first}</strong></p>{others}</div>"
 
 
 def judge_pairs(
