@@ -186,7 +186,7 @@ def test_bad_values_orders_and_points_are_refused():
 # The mechanism
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     sensitivity=st.floats(1e-300, 1e290),
     epsilon=st.floats(1e-3, 1e6),

@@ -1,5 +1,6 @@
 """Audits of claims: their limits, what they look at, what they say and refuse."""
 
+import itertools
 import json
 import math
 from decimal import Decimal
@@ -46,6 +47,7 @@ SURE = FEW | {"confidence": 1 - 1e-4}
 CHEAP = SensitivitySampler(n_pairs=40, noise_shape="isotropic")
 RIDGE = PrivateRidge(1.0, gamma=0.2, sensitivity=CHEAP, combine=None)
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
+FITS = itertools.count()
 
 
 class NoisyMean(BaseEstimator):
@@ -58,7 +60,7 @@ class NoisyMean(BaseEstimator):
         noise = np.random.default_rng().laplace(scale=self.scale, size=X.shape[1])
         self.mean_ = np.round((np.mean(X, axis=0) + noise) * 2**20) / 2**20
         self.big_ = np.zeros(2000)
-        if self.mean_[0] > 0:
+        if next(FITS) % 2:  # of the first four fits two have it, and of releases half
             self.sometimes_ = self.mean_[0]
         self.nested_ = {"names": ["a"]}
         return self
