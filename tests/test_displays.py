@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from certificate_cases import known
+from costs import refuses
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -369,12 +370,6 @@ SENSITIVITY_ERRORS = {
     "sensitivity must be a number in [0, inf), got inf.": {"sensitivity": math.inf},
     "gamma must be a number in (0, 1), got 1.": {"gamma": 1},
 }
-
-
-def refuses(make, expected):
-    with pytest.raises(ValueError, match=r".") as error:
-        make()
-    assert str(error.value) == expected
 
 
 @pytest.mark.parametrize("expected", SENSITIVITY_ERRORS)

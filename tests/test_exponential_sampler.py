@@ -13,9 +13,7 @@ from skparisk import PrivateRidge, SensitivitySampler
 from skparisk._filed import filed
 from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import Exponential, ExponentialChoice
-from skparisk.queries import FunctionQuery
 from skparisk.reference import CallableReference
-from skparisk.sensitivity import sample_differences
 
 N_RECORDS = 30
 PRICES = (1.0, 2.0, 3.0, 4.0)
@@ -45,17 +43,6 @@ X = bids(N_RECORDS, RNG)
 def make_sampler(**parameters):
     return SensitivitySampler(
         revenue, **{**PARAMETERS, "reference": REFERENCE} | parameters
-    )
-
-
-def sample_scores(n_pairs, seed=1):
-    return sample_differences(
-        FunctionQuery(revenue),
-        REFERENCE,
-        n_pairs=n_pairs,
-        n_records=N_RECORDS,
-        n_features=1,
-        random_state=seed,
     )
 
 
