@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -10,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from skparisk._callers import take_bag
 from skparisk._dask import in_memory, in_parts, is_dask
+from skparisk._private_data import hide_counts
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -33,18 +33,11 @@ def whole_fit(fit: Fit) -> Fit:
                     given.arguments[name] = in_parts(data) if parts else in_memory(data)
             take_bag(given.arguments)
             return fit(*given.args, **given.kwargs)
-        except BaseException as error:
+        except BaseException:
             _forget(estimator)
-            if kwargs.get("groups") is not None:  # how many rows there are is private
-                error.args = tuple(map(_without_counts, error.args))
             raise
 
-    return cast(Fit, fit_whole)
-
-
-def _without_counts(told: Any) -> Any:
-    """Return a message without the number of rows in a shape."""
-    return re.sub(r"\(\d+(?=,)", "(n", told) if isinstance(told, str) else told
+    return hide_counts(cast(Fit, fit_whole))
 
 
 def _forget(estimator: object) -> None:

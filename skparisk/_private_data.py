@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+import re
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils import (
@@ -19,6 +21,31 @@ from skparisk.core.release import hide_values
 from skparisk.core.sealed import People, group_rows
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import as_records
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def hide_counts(function: Function) -> Function:
+    """Let no error of a function with `groups` show how many rows there are.
+
+    How many people there are is public, and the number of their rows is not.
+    """
+
+    @wraps(function)
+    def hiding(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            if kwargs.get("groups") is not None:
+                error.args = tuple(map(_without_counts, error.args))
+            raise
+
+    return cast(Function, hiding)
+
+
+def _without_counts(told: Any) -> Any:
+    """Return a message without the number of rows in a shape."""
+    return re.sub(r"\(\d+(?=,)", "(n", told) if isinstance(told, str) else told
 
 
 def private_people(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from time import perf_counter
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 # Seconds between two looks at the quantile, and between two lines.
 _PAUSE = 1.0
+_NAME = "sampling pairs"
 
 
 class Watched(NamedTuple):
@@ -30,15 +30,9 @@ class Progress:
     """
 
     def __init__(
-        self,
-        total: int,
-        name: str = "sampling pairs",
-        unit: str = "pair",
-        *,
-        shown: bool,
-        watched: Watched | None = None,
+        self, total: int, *, shown: bool, watched: Watched | None = None
     ) -> None:
-        self._total, self._name, self._unit, self._shown = total, name, unit, shown
+        self._total, self._shown = total, shown
         self._watched = watched if shown else None
         self._norms: list[NDArray[np.float64]] = []
         self._n_done, self._lock = 0, threading.Lock()
@@ -50,12 +44,7 @@ class Progress:
             self._bar = self._make_bar()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
 
@@ -83,7 +72,7 @@ class Progress:
         rate = self._n_done / max(seconds, 1e-9)
         left = (self._total - self._n_done) / rate
         told = [
-            f"{self._name}: {self._n_done} of {self._total}",
+            f"{_NAME}: {self._n_done} of {self._total}",
             f"{rate:.3g} a second",
             f"{left:.0f} s left" if left else f"{seconds:.1f} s",
             self._quantile(),
@@ -103,4 +92,4 @@ class Progress:
             from tqdm.auto import tqdm
         except ImportError:
             return None
-        return tqdm(total=self._total, desc=self._name, unit=self._unit, leave=False)
+        return tqdm(total=self._total, desc=_NAME, unit="pair", leave=False)

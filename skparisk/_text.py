@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
@@ -59,3 +61,19 @@ def printable(text: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape").decode()
         for char in " ".join(text.split())
     )
+
+
+class Statement(ABC):
+    """What prints as sentences, of which the first says the verdict."""
+
+    @abstractmethod
+    def _meaning(self) -> list[str]:
+        """Return sentences for those who decide by it."""
+
+    def __str__(self) -> str:
+        return "\n".join(self._meaning())
+
+    def _repr_html_(self) -> str:
+        first, *rest = map(html.escape, self._meaning())
+        others = "".join(f"<p>{text}</p>" for text in rest)
+        return f"<div><p><strong>{first}</strong></p>{others}</div>"

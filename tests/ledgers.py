@@ -1,11 +1,9 @@
 """Budgets, and small steps with ledgers, that tests of them share."""
 
 import contextlib
-import dataclasses
 import sqlite3
 
 import pytest
-from certificates import filed
 
 from skparisk.ledger import PrivacyLedger
 
@@ -28,14 +26,6 @@ def join(thread):
 def levels(ledger):
     """Return the level of each release."""
     return [entry.certificate.epsilon for entry in ledger.releases]
-
-
-def as_filed(ledger):
-    """Return the releases as a file has them."""
-    return tuple(
-        dataclasses.replace(entry, certificate=filed(entry.certificate))
-        for entry in ledger.releases
-    )
 
 
 def interrupt(monkeypatch, target, name, handler):

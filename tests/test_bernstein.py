@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, rejects_law
-from scipy import integrate, stats
+from scipy import stats
 from scipy.interpolate import BPoly
 
 from skparisk.mechanisms import (
@@ -141,20 +141,6 @@ def test_the_basis_is_that_of_exact_arithmetic(k, x):
         assert basis[j] == pytest.approx(float(exact), abs=1e-15 * max(10, k))
 
 
-@pytest.mark.parametrize(("k", "d", "order"), [(10, 1, 3), (4, 2, 1), (3, 3, 2)])
-def test_the_integral_is_that_of_quadrature(k, d, order):
-    values = np.random.default_rng(d).normal(size=(k + 1,) * d)
-    polynomial = BernsteinPolynomial(values, order)
-    x, weights = np.polynomial.legendre.leggauss(k)  # exact up to degree 2 k - 1
-    expected = polynomial.on_grid([(x + 1) / 2] * d)
-    for _ in range(d):
-        expected = np.tensordot(expected, weights / 2, axes=(0, 0))
-    assert polynomial.integral() == pytest.approx(float(expected), abs=1e-12)
-    if d == 1:
-        quad, _ = integrate.quad(lambda x: polynomial([[x]])[0], 0, 1)
-        assert polynomial.integral() == pytest.approx(quad, abs=1e-10)
-
-
 def test_a_grid_is_all_its_points_also_in_parts(monkeypatch):
     polynomial = BernsteinPolynomial(values_of(smooth, 4, 3), 2)
     axes = [np.linspace(0, 1, n) for n in (2, 5, 3)]
@@ -200,7 +186,7 @@ def test_bad_values_orders_and_points_are_refused():
 # The mechanism
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     sensitivity=st.floats(1e-300, 1e290),
     epsilon=st.floats(1e-3, 1e6),

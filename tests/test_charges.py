@@ -297,8 +297,10 @@ def test_noise_is_drawn_by_those_who_charge_only():
                 and any(name.name.startswith("sample_") for name in node.names)
             ):
                 importers.add(path.relative_to(root).as_posix())
-            if isinstance(node, ast.Attribute) and (
-                ast.unparse(node).endswith("law.sample")
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr == "sample"
+                and ast.unparse(node).endswith("law.sample")
             ):
                 asking.add(path.relative_to(root).as_posix())
     simulated = "linear_model/_penalty_choice.py"

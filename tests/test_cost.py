@@ -366,24 +366,9 @@ ERRORS = {
     "compensation must be a finite number above 0, got 0.": (
         lambda: CompensationModel(0)
     ),
-    "compensation must be a finite number above 0, got inf.": (
-        lambda: CompensationModel(math.inf)
-    ),
     "n_people must be a whole number >= 1, got 0.": lambda: CompensationModel(1.0, 0),
-    "n_people must be a whole number >= 1, got 1.5.": (
-        lambda: CompensationModel(1.0, 1.5)
-    ),
     "minimum must be a number in [0, inf), got -1.": (
         lambda: CompensationModel(1.0, minimum=-1)
-    ),
-    "minimum must be a number in [0, inf), got inf.": (
-        lambda: CompensationModel(1.0, minimum=math.inf)
-    ),
-    "minimum must be a number in [0, inf), got True.": (
-        lambda: CompensationModel(1.0, minimum=True)
-    ),
-    "minimum must be a number in [0, inf), got 'a'.": (
-        lambda: CompensationModel(1.0, minimum="a")
     ),
     "rate must be a finite number above 0, got 0.": (
         lambda: CompensationModel(1.0, rate=0)
@@ -411,14 +396,8 @@ ERRORS = {
     "max_error must be a finite number above 0, got 0.": (
         lambda: STAFF.epsilon_range(1, 0, noise_epsilon=1.0, confidence=0.5)
     ),
-    "noise_epsilon must be a finite number above 0, got -1.": (
-        lambda: STAFF.epsilon_range(1, 1, noise_epsilon=-1, confidence=0.5)
-    ),
     "confidence must be a number in (0, 1], got 0.": (
         lambda: STAFF.epsilon_range(1, 1, noise_epsilon=1.0, confidence=0)
-    ),
-    "confidence must be a number in (0, 1], got None.": (
-        lambda: STAFF.epsilon_range(1, 1, noise_epsilon=1.0, confidence=None)
     ),
     "sensitivity must be a finite number above 0, got 0.": (
         lambda: STAFF.epsilon_range(

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import subprocess
 import sys
 
 import certificates
@@ -10,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from certificate_cases import known
+from costs import refuses
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -126,7 +126,7 @@ def assert_drawn_as_certified(display, certified):
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_risk_is_drawn_as_certified(name):
     certified = CERTIFICATES[name]
-    display = RiskCurveDisplay.from_certificate(certified)
+    display = RiskCurveDisplay(certified).plot()
     if name != "with an infinite level":
         assert_drawn_as_certified(display, certified)
     for level in np.geomspace(1e-3, 1.8, 300):
@@ -179,14 +179,14 @@ def test_caveats_are_in_the_legend(sampler):
     }
     for expected, certified in cases.items():
         assert not certified.caveats or not certified.private
-        display = RiskCurveDisplay.from_certificate(certified, name="name")
+        display = RiskCurveDisplay(certified, estimator_name="name").plot()
         assert legend(display)[0] == expected
     void = certificate(risk=1.0)
     for certified in (CERTIFICATES["without noise"], void):
         assert certified.guarantee.startswith("There is no guarantee")
-        display = RiskCurveDisplay.from_certificate(certified)
+        display = RiskCurveDisplay(certified).plot()
         assert legend(display)[0] == "not a guarantee"
-    display = RiskCurveDisplay.from_certificate(void, label="mine")
+    display = RiskCurveDisplay(void).plot(label="mine")
     assert legend(display)[0] == "mine (not a guarantee)"
 
 
@@ -269,7 +269,6 @@ def test_draws_into_given_axes(sampler):
     for draw, given in (
         (RiskCurveDisplay.from_estimator, sampler),
         (SensitivityDisplay.from_estimator, sampler),
-        (RiskCurveDisplay.from_certificate, sampler.certificate_),
         (CostDisplay.from_model, CompensationModel(1.0)),
     ):
         assert draw(given, ax=ax).ax_ is ax
@@ -280,7 +279,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
     words = {"color": "red", "linewidth": 3.0}
     for display in (
         RiskCurveDisplay.from_estimator(sampler, name="own", **words),
-        RiskCurveDisplay.from_certificate(sampler.certificate_, name="own", **words),
         SensitivityDisplay.from_estimator(sampler, name="own", **words),
         SensitivityDisplay(TIED, estimator_name="own").plot(**words),
         SensitivityDisplay(TIED, estimator_name="a").plot(label="own", **words),
@@ -318,12 +316,6 @@ def test_without_matplotlib_says_what_to_install(sampler, monkeypatch):
     for display, words in displays:
         with pytest.raises(ImportError, match=expected):
             display.plot(**words)
-
-
-@pytest.mark.slow
-def test_importing_the_module_does_not_import_matplotlib():
-    code = "import sys, skparisk.displays; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("display", [RiskCurveDisplay, SensitivityDisplay])
@@ -378,12 +370,6 @@ SENSITIVITY_ERRORS = {
     "sensitivity must be a number in [0, inf), got inf.": {"sensitivity": math.inf},
     "gamma must be a number in (0, 1), got 1.": {"gamma": 1},
 }
-
-
-def refuses(make, expected):
-    with pytest.raises(ValueError, match=r".") as error:
-        make()
-    assert str(error.value) == expected
 
 
 @pytest.mark.parametrize("expected", SENSITIVITY_ERRORS)

@@ -68,18 +68,6 @@ def test_choices_follow_the_law_and_no_other_level(sensitivity, epsilon, seed):
     assert rejects_counts(chosen, np.arange(1, 7) * epsilon)  # without the exp
 
 
-@pytest.mark.slow
-@seeds
-def test_one_row_follows_the_law_as_many_rows_do(seed):
-    mechanism = ExponentialMechanism(1.0, 2.0)
-    rng = np.random.default_rng(seed)
-    scores = [0.0, 2.0, 1.0]
-    chosen = [mechanism.choose(scores, noise_random_state=rng) for _ in range(4000)]
-    assert {type(index) for index in chosen} == {int}
-    assert not rejects_counts(chosen, np.exp(scores))
-    assert rejects_counts(chosen, np.exp(np.array(scores) * 0.7))
-
-
 @pytest.mark.parametrize(
     ("scores", "sensitivity", "epsilon"),
     [
@@ -98,7 +86,7 @@ def test_worked_examples_of_the_lecture(scores, sensitivity, epsilon):
     assert scale < mechanism.noise_scale < scale * (1 + 1e-8)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(
     sensitivity=st.floats(1e-100, 1e100),
     epsilon=st.floats(1e-8, 1e6),
@@ -121,7 +109,7 @@ def clipped_float(value):
     return float(min(max(value, Fraction(-1.7e308)), Fraction(1.7e308)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     sensitivity=st.floats(1e-100, 1e100),
     epsilon=st.floats(1e-8, 50),
@@ -140,7 +128,7 @@ def test_loss_of_neighbors_is_within_epsilon(sensitivity, epsilon, size, data):
     assert exact_loss(mechanism, scores, neighbor) <= epsilon
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     steps=st.integers(1, 2**52),
     exponent=st.integers(-1074, 100),
@@ -178,7 +166,7 @@ def test_the_loss_is_nearly_attained():
     assert 0.99 < exact_loss(mechanism, scores, neighbor) <= 1
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(sensitivity=st.floats(5e-324, 1e200), epsilon=st.floats(1e-12, 1e9))
 def test_rounding_is_paid_for_and_costs_hardly_more(sensitivity, epsilon):
     mechanism = ExponentialMechanism(sensitivity, epsilon)
@@ -288,13 +276,6 @@ def test_no_warning_tells_of_scores():
         mechanism = ExponentialMechanism(1.0, 1.0)
         mechanism.probabilities([0.0, 1e300])
         mechanism.choose([0.0, 1e300])
-
-
-def test_steps_below_the_best_are_counted_exactly():
-    """As whole numbers, which floats of that size are not."""
-    choice = ExponentialChoice(2**50, 0)
-    below = choice._steps_below_best(np.array([[2.0**60, 1.0, 3.0], [5.0, 0.0, 9.0]]))
-    assert below.tolist() == [[0, 2**60 - 1, 2**60 - 3], [4, 9, 0]]
 
 
 def test_the_choice_depends_on_epsilon():

@@ -129,6 +129,7 @@ def test_estimators_import_no_part_of_scikit_learn_that_they_do_not_need():
     heavy = {"cluster", "decomposition", "ensemble", "manifold", "naive_bayes", "svm"}
     assert not {f"sklearn.{name}" for name in heavy} & found
     assert not {"matplotlib", "pandas", "sqlite3", "dp_accounting", "tqdm"} & found
+    assert "matplotlib" not in loaded("import skparisk.displays")
     assert not {f"skparisk.{name}" for name in ("cost", "displays", "papers")} & found
 
 

@@ -80,7 +80,7 @@ def test_what_can_be_released_does_not_depend_on_the_value():
         assert (Fraction(released) / Fraction(mechanism.grid)).denominator == 1
 
 
-@settings(derandomize=True, max_examples=200)
+@settings(derandomize=True, max_examples=100)
 @given(sensitivity=positive, epsilon=levels, n_outputs=st.integers(1, 10**6))
 def test_scale_pays_for_every_rounding_and_hardly_more(sensitivity, epsilon, n_outputs):
     """Exact arithmetic: (distance on the grid) / (scale in steps) <= epsilon."""
@@ -119,7 +119,7 @@ def test_worked_examples_of_the_lecture(sensitivity, epsilon, scale):
     assert mechanism.noise_scale > scale * (1 - 1e-15)
 
 
-@settings(derandomize=True, max_examples=300)
+@settings(derandomize=True, max_examples=100)
 @given(
     value=st.floats(allow_nan=False, allow_infinity=False),
     exponent=st.integers(-1074, 900),

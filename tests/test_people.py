@@ -661,6 +661,14 @@ def test_a_search_of_a_pipeline_and_of_a_table_of_people():
             {},
             {"privatelogisticregression__C": [0.001, 1.0]},
         ),
+        (
+            make_pipeline(
+                PrivateEstimator(StandardScaler(), gamma=0.2),
+                PrivateLogisticRegression(gamma=0.2),
+            ),
+            {},
+            {"privatelogisticregression__C": [0.001, 1.0]},
+        ),
     ):
         search = PrivateGridSearchCV(model, grid, cv=2, random_state=0)
         fitted(search, labels=True, **parts)
@@ -893,6 +901,15 @@ def test_of_somebody_with_many_rows_some_are_scored():
     assert found == pytest.approx((0.5 + 1) / 2, abs=1e-6)
 
 
+RAGGED, OWN = [[1.0], [2.0, 3.0]] * 2655, {"groups": IDS}
+
+
+def mean_of_people():
+    table = TableReference(X_PUBLIC, groups=PUBLIC)
+    sampler = SensitivitySampler(MeanQuery(), gamma=0.2, reference=table)
+    return sampler.fit(X, groups=IDS)
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -902,6 +919,15 @@ def test_of_somebody_with_many_rows_some_are_scored():
         lambda: PrivateGridSearchCV(PrivateRidge(), {}).fit(X, Y[1:], groups=IDS),
         lambda: PrivateLogisticRegression().fit(X, np.c_[Y > 0, Y > 0], groups=IDS),
         lambda: PrivateRidge().fit([[1.0], [2.0, 3.0]] * 2655, Y, groups=IDS),
+        lambda: private_score(Halves(), RAGGED, Y, groups=IDS, **SCORED),
+        lambda: private_score(Halves(), X, RAGGED, groups=IDS, **SCORED),
+        lambda: audit_reference(PrivateRidge(), RAGGED, Y, **AUDIT | OWN),
+        lambda: audit_reference(PrivateRidge(), X, RAGGED, **AUDIT | OWN),
+        lambda: audit_reference(PrivateRidge(), X, Y[1:], **AUDIT | OWN),
+        lambda: audit_reference(PrivateRidge(), X, Y, **AUDIT | {"groups": IDS[1:]}),
+        lambda: mean_of_people().release(RAGGED, groups=IDS),
+        lambda: mean_of_people().release(X[1:], groups=IDS),
+        lambda: SensitivitySampler(MeanQuery()).fit(RAGGED, groups=IDS),
     ],
 )
 def test_no_error_tells_how_many_rows_there_are(act):

@@ -25,7 +25,7 @@ def exact_ratio(response):
     return mpmath.mpf(max(truth, other)) / min(truth, other)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     n_answers=st.integers(2, 2000) | st.sampled_from([2, 2**20, 2**31]),
     epsilon=st.floats(1e-25, 40) | st.floats(40, 1e300),
@@ -209,21 +209,6 @@ def test_variance_is_that_of_warner():
     got = RandomizedResponse(truth_probability=p).variance([share, 1 - share], n)
     warner = share * (1 - share) / n + (1 / (16 * (p - 0.5) ** 2) - 0.25) / n
     np.testing.assert_allclose(got, warner)
-
-
-@seeds
-def test_estimates_recover_a_population(seed):
-    """Within what the variance allows, and not if half of the noise is forgotten."""
-    rng = np.random.default_rng(seed)
-    proportions = np.array([0.1, 0.6, 0.05, 0.25])
-    response = RandomizedResponse(4, epsilon=1.0)
-    answers = rng.choice(4, size=100_000, p=proportions)
-    responses = response.randomize(answers, noise_random_state=rng)
-    deviation = np.sqrt(response.variance(proportions, answers.size))
-    estimates = response.estimate_proportions(responses)
-    assert (np.abs(estimates - proportions) < 6 * deviation).all()
-    wrong = RandomizedResponse(4, epsilon=2.0).estimate_proportions(responses)
-    assert (np.abs(wrong - proportions) > 6 * deviation).any()
 
 
 @pytest.mark.parametrize("n_answers", [2, 3, 10])

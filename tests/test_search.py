@@ -158,9 +158,6 @@ def test_seeded_searches_repeat(selection):
     assert one.certificate_.leaks == {Leak.SEEDED_NOISE}
 
 
-KINDS = ("above", "below")
-
-
 def test_search_is_part_of_a_pipeline_with_routing():
     with sklearn.config_context(enable_metadata_routing=True):
         search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "reference")

@@ -111,11 +111,11 @@ def test_reference_in_a_pipeline_is_transformed_as_the_records_are():
 
 def test_estimators_that_know_their_reference_keep_it():
     own = SensitivitySampler(n_pairs=40, reference=TableReference(X, Y))
-    fitted = PrivateRidge(sensitivity=CHEAP).fit(X[:60], Y[:60], **PUBLIC).sampler_
+    fitted = PrivateRidge(1.0, sensitivity=CHEAP).fit(X[:60], Y[:60], **PUBLIC).sampler_
     models = [
-        PrivateRidge(sensitivity=own),
-        make_pipeline("passthrough", PrivateRidge(sensitivity=own)),
-        PrivateRidge(sensitivity=FrozenEstimator(fitted)),
+        PrivateRidge(1.0, sensitivity=own),
+        make_pipeline("passthrough", PrivateRidge(1.0, sensitivity=own)),
+        PrivateRidge(1.0, sensitivity=FrozenEstimator(fitted)),
     ]
     scores = simulate_scores(models, X_PUBLIC, Y_PUBLIC, n_records=60, cv=2)
     assert np.isfinite(scores).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +16,9 @@ from sklearn.utils.validation import has_fit_parameter
 from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
-from skparisk._private_data import private_people
+from skparisk._private_data import hide_counts, private_people
 from skparisk._simulated import simulated
-from skparisk._text import floor_text
+from skparisk._text import Statement, floor_text
 from skparisk._training_data import Groups, reference_table
 from skparisk._words import LEAKS
 from skparisk.audit._blocks import (
@@ -94,7 +93,7 @@ _VERDICTS = {
 
 
 @dataclass(frozen=True)
-class ReferenceAudit(MeasuredRisk):
+class ReferenceAudit(Statement, MeasuredRisk):
     """What an audit of a reference found, and what it cost.
 
     Made by :func:`audit_reference`; prints as a paragraph. All of it is computed from
@@ -200,14 +199,6 @@ class ReferenceAudit(MeasuredRisk):
             "is about, is evidence, not proof. Penalties, where there are any, were "
             "scaled down with the number of records."
         )
-
-    def __str__(self) -> str:
-        return "\n".join(self._meaning())
-
-    def _repr_html_(self) -> str:
-        first, *rest = map(html.escape, self._meaning())
-        others = "".join(f"<p>{text}</p>" for text in rest)
-        return f"<div><p><strong>{first}</strong></p>{others}</div>"
 
 
 # What the calibrations of an audit and of a release must share.
@@ -496,6 +487,7 @@ def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:
     return model.set_params(**given)
 
 
+@hide_counts
 def audit_reference(
     audited: Any,
     X: Any,
@@ -569,8 +561,8 @@ def audit_reference(
         its own: nothing that must be secret.
 
     noise_random_state : int, RandomState, Generator or None, default=None
-        None: the cryptographic source of the operating system. Anything else is for
-        tests, and warns: the audit is then not private, and says so.
+        As in :meth:`skparisk.mechanisms.LaplaceMechanism.release`; else the audit is
+        not private, and says so.
 
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skparisk._checks import check_n_jobs, seed_sequence
-from skparisk._text import floor_text, strict
+from skparisk._text import Statement, floor_text, strict
 from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._limits import check_confidence
@@ -44,6 +43,8 @@ Pair: TypeAlias = tuple[Records, Records]
 # Attributes that describe a release, with many numbers of public pairs.
 DESCRIBED = ("sampler_", "certificate_", "template_")
 _MOST_NUMBERS = 1000
+# Parameters of `fit` that are about single rows.
+_OF_ROWS = {"groups", "sample_weight"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,13 @@ class Audited:
                 )
             return cls(name, estimator, stated, None)
         params = dict(fit_params or {})
+        if of_rows := sorted(_OF_ROWS & params.keys()):
+            raise ValueError(
+                f"fit_params must have neither {' nor '.join(sorted(_OF_ROWS))}, got "
+                f"{' and '.join(of_rows)}: these are of the rows of X, and an audit "
+                "fits to other databases. Audit a callable that takes them from a "
+                "column of X, with `claim` and, for people with several rows, `pairs`."
+            )
         fitted = _first_fit(estimator, databases[0], params)
         stated = getattr(fitted, "certificate_", None) if stated is None else stated
         if not isinstance(stated, Certificate):
@@ -328,7 +336,7 @@ class ShareBeyond:
 
 
 @dataclass(frozen=True)
-class ClaimAudit:
+class ClaimAudit(Statement):
     """What an audit of a claim found; made by :func:`audit_claim`, prints as text.
 
     It looks at releases and at answers without noise, so that it is no release itself:
@@ -475,14 +483,6 @@ class ClaimAudit:
             f"{floor_text(worst.accuracy, 3)} of guesses are right, where at most "
             f"{ceil_text(worst.allowed_accuracy, 3)} is allowed."
         )
-
-    def __str__(self) -> str:
-        return "\n".join(self._meaning())
-
-    def _repr_html_(self) -> str:
-        first, *rest = map(html.escape, self._meaning())
-        others = "".join(f"<p>{text}</p>" for text in rest)
-        return f"<div><p><strong>{first}</strong></p>{others}</div>"
 
 
 def judge_pairs(
@@ -691,7 +691,7 @@ def audit_claim(
 
     fit_params : dict, default=None
         Further parameters of `fit`, such as ``X_reference``: public records other than
-        `X`.
+        `X`. Neither `groups` nor `sample_weight`, which are of single rows.
 
     n_jobs : int, default=None
         Threads of joblib.
@@ -727,11 +727,12 @@ def audit_claim(
     >>> from skparisk.datasets import load_census
     >>> X, y = load_census(return_X_y=True)
     >>> public = {"X_reference": X[1000:2000], "y_reference": y[1000:2000]}
+    >>> quick = {"n_releases": 40, "n_attacked": 1, "random_state": 0}
     >>> found = audit_claim(
-    ...     PrivateRidge(), X[:400], y[:400], fit_params=public, n_releases=50
+    ...     PrivateRidge(1.0), X[:400], y[:400], fit_params=public, **quick
     ... )
-    >>> found.share.n_pairs
-    200
+    >>> found.verdict, found.share.n_pairs
+    ('no evidence found', 200)
     """
     refuse_without_level(
         "An audit of a claim",

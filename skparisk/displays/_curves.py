@@ -57,9 +57,9 @@ class _StepDisplay(Display):
 class RiskCurveDisplay(_StepDisplay):
     """Risk that is certified at the released noise, for each privacy level.
 
-    Make it with `from_estimator` or `from_certificate`. The curve is a step function:
-    a risk that is certified at a level holds at those above it, and below the first
-    level nothing is certified.
+    Make it with `from_estimator`. The curve is a step function: a risk that is
+    certified at a level holds at those above it, and below the first level nothing is
+    certified.
 
     Parameters
     ----------
@@ -114,27 +114,6 @@ class RiskCurveDisplay(_StepDisplay):
         self.caveat = ", ".join(notes) or None
 
     @classmethod
-    def from_certificate(
-        cls,
-        certificate: Claim,
-        *,
-        ax: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw what a certificate says.
-
-        Parameters
-        ----------
-        certificate, name
-            Parameters of the display.
-
-        ax, **kwargs
-            As in `plot`.
-        """
-        return cls(certificate, estimator_name=name).plot(ax, **kwargs)
-
-    @classmethod
     def from_estimator(
         cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
     ) -> Self:
@@ -145,8 +124,11 @@ class RiskCurveDisplay(_StepDisplay):
         estimator : estimator
             With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
 
-        ax, name, **kwargs
-            As in `from_certificate`; without a name it is the class of the estimator.
+        name : str, default=None
+            Name in the legend. None: the class of the estimator.
+
+        ax, **kwargs
+            As in `plot`.
 
         Raises
         ------
@@ -154,7 +136,7 @@ class RiskCurveDisplay(_StepDisplay):
             If there is no `certificate_`.
         """
         name = _name_of(estimator, name)
-        return cls.from_certificate(estimator.certificate_, ax=ax, name=name, **kwargs)
+        return cls(estimator.certificate_, estimator_name=name).plot(ax, **kwargs)
 
     def _steps(self) -> tuple[Floats, Floats]:
         levels, _ = self.certificate.points()

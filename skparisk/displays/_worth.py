@@ -68,13 +68,11 @@ class WorthDisplay(Display):
     >>> from skparisk.datasets import load_census
     >>> X, wages = load_census(return_X_y=True)
     >>> X, y = X[:200], np.log(wages[:200])
-    >>> display = WorthDisplay.from_estimator(
-    ...     PrivateRidge(epsilon=1.0), X, y, n_public=[40], n_repeats=2, random_state=0
-    ... )
-    >>> display.scores.round(2)  # 300 to 10 000 private people
-    array([[0.03, 0.1 , 0.12, 0.12]])
-    >>> display.public_only.round(2)
-    array([-0.16])
+    >>> sizes = {"n_private": [300, 3000], "n_public": [40], "n_repeats": 1}
+    >>> ridge = PrivateRidge(epsilon=1.0)
+    >>> display = WorthDisplay.from_estimator(ridge, X, y, **sizes, random_state=0)
+    >>> display.scores.round(2), display.public_only.round(2)
+    (array([[0.08, 0.11]]), array([0.07]))
     """
 
     def __init__(

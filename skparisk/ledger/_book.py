@@ -22,7 +22,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,21 +85,12 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class History:
-    """The first entries of a list that only grows, maybe releases more, and sums.
-
-    So one more entry costs the same however many there are.
-    """
+    """All charges, maybe releases that are not charged yet, and the sums of both."""
 
     totals: Totals = field(default_factory=Totals)
-    n_entries: int = 0
-    _entries: list[LedgerEntry] = field(default_factory=list)
-    # Releases, and how many times each of them.
+    entries: tuple[LedgerEntry, ...] = ()
+    # Releases that are not charged yet, and how many times each of them.
     _more: tuple[tuple[Sequence[Claim], int], ...] = ()
-
-    @property
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """All charges."""
-        return tuple(islice(self._entries, self.n_entries))
 
     @property
     def parts(self) -> list[Claim]:
@@ -113,14 +103,12 @@ class History:
         totals = self.totals
         for release in releases:
             totals = totals.plus(release, times)
-        more = (*self._more, (releases, times))
-        return History(totals, self.n_entries, self._entries, more)
+        return History(totals, self.entries, (*self._more, (releases, times)))
 
-    def extended(self, entries: Sequence[LedgerEntry]) -> History:
-        """Return it with entries; for the latest history of a list alone."""
+    def charged(self, entries: Sequence[LedgerEntry]) -> History:
+        """Return it with more charges."""
         totals = self.plus([each.certificate for each in entries]).totals
-        self._entries[self.n_entries :] = entries
-        return History(totals, self.n_entries + len(entries), self._entries)
+        return History(totals, (*self.entries, *entries))
 
 
 @dataclass(frozen=True)
@@ -458,7 +446,7 @@ class Book(ABC):
                 self.budget = as_budget(document, where)
             hashes.append(line.sha256)
         try:
-            self.history = self.history.extended(entries)
+            self.history = self.history.charged(entries)
         except IncompatibleError as error:
             raise LedgerError(f"{source} holds no releases: {error}") from error
         self.hashes += hashes
@@ -486,7 +474,7 @@ class MemoryBook(Book):
 
     def append(self, entries: list[LedgerEntry]) -> None:
         line = charge_line(len(self._lines), self._lines[-1].sha256, entries)
-        self.history = self.history.extended(entries)
+        self.history = self.history.charged(entries)
         self._lines.append(line)
 
     def lines(self) -> Sequence[Line]:

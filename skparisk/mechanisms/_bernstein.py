@@ -217,17 +217,6 @@ class BernsteinPolynomial:
             raise ValueError("axes must be in [0, 1].")
         return _on_grid(self.coefficients, arrays)
 
-    def integral(self) -> float:
-        """Return the integral over the unit cube.
-
-        Returns
-        -------
-        integral : float
-            Exact but for rounding: each product of basis polynomials integrates to
-            1 / (k + 1)\\ :sup:`d`.
-        """
-        return float(self.coefficients.mean())
-
 
 def _basis(k: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return C(k, j) x^j (1 - x)^(k - j), of shape (len(x), k + 1)."""

@@ -113,10 +113,11 @@ def simulate_scores(
     >>> from skparisk.datasets import load_census
     >>> from skparisk.model_selection import simulate_scores
     >>> X, y = load_census(return_X_y=True)
-    >>> ridges = [PrivateRidge(epsilon=epsilon) for epsilon in (0.01, 1.0)]
-    >>> scores = simulate_scores(ridges, X[:900], y[:900], n_records=9000, cv=3)
-    >>> scores.shape
-    (2, 3)
+    >>> ridges = [PrivateRidge(1.0, epsilon=epsilon) for epsilon in (0.01, 1.0)]
+    >>> public = {"X": X[:900], "y": y[:900], "n_records": 900, "cv": 2}
+    >>> less, more = simulate_scores(ridges, **public, random_state=0).mean(axis=1)
+    >>> bool(less < more)
+    True
     """
     check_at_least(n_records, "n_records", 1)
     check_n_jobs(n_jobs)

@@ -30,6 +30,7 @@ from skparisk._checks import (
 )
 from skparisk._fitted import whole_fit
 from skparisk._private_data import (
+    hide_counts,
     private_people,
     validate_private,
     validate_private_records,
@@ -512,10 +513,10 @@ default="auto"
             If the reference is a table that cannot carry that risk: it has too few
             rows for it, for the outputs, or for the records of a database.
         """
-        return self._fit(X, y, groups, private=False)
+        return self._fit(X, y, groups=groups, private=False)
 
     @whole_fit
-    def _fit(self, X: Any, y: Any, groups: Any = None, *, private: bool) -> Self:
+    def _fit(self, X: Any, y: Any, *, groups: Any = None, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
         if self.reference is not None:
             refuse_reference_in_other_units()
@@ -818,6 +819,7 @@ default="auto"
         people = private_people(groups, n_rows(parts[0]))
         return tuple(of_people(part, people) for part in parts)
 
+    @hide_counts
     def release(self, X: Any, y: Any = None, *, groups: Any = None) -> Any:
         """Answer the query on private data, with fresh noise.
 

@@ -1,14 +1,11 @@
 """Changes to a ledger's file by anyone else are noticed."""
 
-import contextlib
 import json
 import os
 import re
 import shutil
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from ledgers import database, interrupt, levels, reopened
 
 from skparisk.core.claim import mint
@@ -52,30 +49,6 @@ def test_no_byte_of_a_line_goes_unnoticed(filed):
             filed.write_bytes(changed)
             with pytest.raises(LedgerError, match=re.escape(str(filed))):
                 PrivacyLedger.open(filed)
-
-
-@pytest.fixture(scope="module")
-def filed_once(tmp_path_factory):
-    """Return the file of a ledger, and what it holds."""
-    path = tmp_path_factory.mktemp("filed") / "ledger"
-    ledger = PrivacyLedger(1.0, path=path)
-    ledger.spend(0.1)
-    ledger.spend(0.2, note="second")
-    return path, path.read_bytes(), held(path)
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=200)
-@given(data=st.data())
-def test_no_edit_changes_what_it_holds(filed_once, data):
-    path, content, before = filed_once
-    start = data.draw(st.integers(0, len(content)))
-    stop = data.draw(st.integers(start, min(start + 40, len(content))))
-    path.write_bytes(
-        content[:start] + data.draw(st.binary(max_size=10)) + content[stop:]
-    )
-    with contextlib.suppress(LedgerError):
-        assert held(path) == before
 
 
 def test_a_file_that_is_cut_off_is_noticed(filed):
