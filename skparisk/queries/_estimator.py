@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -157,9 +157,6 @@ class EstimatorQuery(LearnedQuery):
     template : object, default=None
         What the released numbers are put into. It knows nothing of private records.
 
-    ranges : mapping of str to (ndarray, ndarray), default={}
-        The least and the most of released arrays, as public records tell.
-
     front : Pipeline, default=None
         Of a Pipeline all steps but the last, fitted on public records: they transform
         each record by itself, so that the records of a pool are transformed once.
@@ -190,7 +187,6 @@ class EstimatorQuery(LearnedQuery):
     anchor: Numbers | None = None
     asked: Any = None
     template: Any = None
-    ranges: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     front: Any = None
     public_steps: Any = None
     sample_weights: SampleWeights | None = None

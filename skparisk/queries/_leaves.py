@@ -6,8 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -623,9 +622,6 @@ class LeafQuery(LearnedQuery, SumQuery):
     template: Any = None
     public_steps: Any = None
 
-    ranges: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {}
-    )  # what noise takes out of these is brought back with leaf values
     needs_y = True
     is_sum = True  # neighbors differ by what one record adds to its cells
     if_bare = "give sensitivity='bound', whose noise is enough for everyone"

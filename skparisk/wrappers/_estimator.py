@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,10 @@ from skparisk.core.checks import (
 from skparisk.core.claim import Assumption, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
-from skparisk.core.sealed import Records, container_of, rows_of
+from skparisk.core.sealed import Records, rows_of
 from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
-from skparisk.queries._base import Floats
 from skparisk.queries._estimator import (
     Align,
     has_parts,
@@ -65,7 +64,6 @@ from skparisk.queries._estimator import (
 from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.queries._state import Numbers, Unpadded, blank_padding
 from skparisk.reference import LearnedReference, TableReference, as_reference
-from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -76,46 +74,9 @@ from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
-from skparisk.wrappers._recipes import LOCATIONS, find_recipe
+from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
-
-# Within which all that is served of a place is brought.
-_Bounds: TypeAlias = tuple[Floats, Floats]
-
-
-def find_ranges(
-    estimator: Any, public: PublicRecords, numbers: Sequence[Numbers]
-) -> dict[str, _Bounds]:
-    """Return the ranges of released numbers that are values of columns or targets.
-
-    As public records have them, or as they are declared. Predictions have that of the
-    targets if those of all public fits keep to it, whose `numbers` these are.
-    """
-    domain, recipe = _domain_of(public), find_recipe(estimator)
-    if domain is None:
-        return {}
-    ranges: dict[str, _Bounds] = {}
-    if domain.box is not None and recipe is not None:
-        low, high = domain.box
-        ranges = {name: (low, high) for name in LOCATIONS if name in numbers[0]}
-    if domain.target_box is not None and "predict" in numbers[0]:
-        low, high = domain.target_box
-        told = [each["predict"].reshape(-1, len(low)) for each in numbers]
-        if all(((low <= each) & (each <= high)).all() for each in told):
-            ranges["predict"] = (low, high)
-    return ranges
-
-
-def _domain_of(public: PublicRecords) -> Domain | None:
-    """Return what public records may hold: as declared, or as the table has it."""
-    reference = public.reference
-    if reference is None or container_of(public.databases[0][0]) == "sparse":
-        return None
-    if reference.domain is not None:
-        return reference.domain
-    # Not of records of which each is drawn once.
-    return Domain.of(*public.whole) if public.is_resampled else None
 
 
 def make_query(
@@ -169,7 +130,6 @@ def make_query(
         anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
         asked=estimator,
         template=template,
-        ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
         front=steps.front,
         public_steps=steps.public_steps,
     )
@@ -495,10 +455,6 @@ class PrivateEstimator(
     -----
     **Guarantee**. That of all private estimators: :ref:`private-parameters`.
 
-    What is released of means, variances and shares is clipped to the range that the
-    reference tells of, which is post-processing (:ref:`thm-fitted-attributes`); it is
-    biased where private records reach further than the reference.
-
     Methods that need more numbers than were released say so. A private database
     without one of the classes is answered with zeros, and an error while fitting the
     private data does not show its message: both would tell about the data.
@@ -677,10 +633,7 @@ class PrivateEstimator(
         cost: NoiseCost | None = None
 
         def unpack(model: Any, answer: NDArray[np.float64]) -> None:
-            numbers = dict(query.split(answer))
-            if math.isfinite(self.epsilon):
-                for place, bounds in query.ranges.items():
-                    numbers[place] = np.clip(numbers[place], *bounds)
+            numbers = query.split(answer)
             model.template_ = query.template
             if isinstance(query, LeafQuery):
                 noise = np.broadcast_to(self._noise_deviations(), answer.shape)

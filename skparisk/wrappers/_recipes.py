@@ -60,17 +60,6 @@ def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
 
 Attributes: TypeAlias = dict[str, Any]
 
-# Of the known: attributes whose last axis is the columns of records, in their ranges.
-LOCATIONS = (
-    "center_",
-    "data_max_",
-    "data_min_",
-    "location_",
-    "mean_",
-    "means_",
-    "theta_",
-)
-
 # Of the largest: what a number that has to be above 0 becomes at least.
 _SMALL = 1e-9
 
