@@ -298,7 +298,6 @@ what is served is finite, that it is scikit-learn's own answer without noise, an
 with noise nothing but the release is kept. Trees and forests have splits from the
 reference, and only the values of their leaves are released (:doc:`theory/forests`).
 With a reference `KMeans` takes one step from public centers (:ref:`thm-centers`).
-With ``sensitivity="bound"`` so are sums over classes, for naive Bayes classifiers.
 """
 SECTIONS = {
     "fitted": (

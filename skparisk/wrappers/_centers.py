@@ -13,8 +13,12 @@ from skparisk.queries._leaves import CenterCells, CentersQuery, TargetAddend
 from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._forests import LeafTemplate
-from skparisk.wrappers._from_sums import find_kind, step_names, steps_before
+from skparisk.wrappers._forests import (
+    LeafTemplate,
+    find_kind,
+    step_names,
+    steps_before,
+)
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 

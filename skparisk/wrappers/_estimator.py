@@ -71,7 +71,6 @@ from skparisk.wrappers._centers import find_centers, make_centers_query
 from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
 from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
-from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
 from skparisk.wrappers._recipes import find_recipe
@@ -86,12 +85,10 @@ def make_query(
     labels: PublicClasses | None,
     features: Records,
     steps: Prepared,
-    *,
-    proven: bool,
-) -> tuple[EstimatorQuery | LeafQuery, Any]:
+) -> tuple[EstimatorQuery, Any]:
     """Return what is asked of each database, and a fit to public records.
 
-    It is found on these alone. Of sums no fit is made.
+    It is found on these alone.
     """
     align, prepared = _check_align(model, estimator), steps.estimator
     if releases_predictions(model):
@@ -105,9 +102,6 @@ def make_query(
                 f"or 'predict_proba'; got release={model.release!r}."
             )
         names = released_names(model)
-        if proven:  # by the bound, which others do not have
-            assert labels is not None
-            return make_bayes_query(estimator, public, labels), None
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
         if names is None:
@@ -384,12 +378,10 @@ class PrivateEstimator(
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests, `KMeans` and naive Bayes classifiers, is proven: pure
-        epsilon-differential privacy. It is the default of `KMeans` and of trees and
-        forests that classify. Forests get much less noise from a sampler with
-        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
-        is "isotropic". Naive Bayes classifiers have bounds of features from the
-        reference, to which they are clipped, as has `KMeans`.
+        forests and `KMeans`, is proven: pure epsilon-differential privacy. It is the
+        default of `KMeans` and of trees and forests that classify. Forests get much
+        less noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
+        them a noise shape of "auto" is "isotropic".
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -556,8 +548,7 @@ class PrivateEstimator(
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        proven = self._sums_leaves or self._sums_bounded
-        source = self._check_privacy({} if proven else None)
+        source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.
         several = getattr(X_reference, "rows_per_person", None)
         bounded = (groups is None and several is None) or self.max_rows is not None
@@ -578,7 +569,7 @@ class PrivateEstimator(
         rows = RowWeights(sample_weight, sample_weight_reference)
         table = rows.of_public(source, table)
         if rows.private is not None:
-            if self._sums_leaves or self._sums_bounded:
+            if self._sums_leaves:
                 raise IncompatibleError(
                     "sample_weight must be None for what is released as sums, of rows "
                     "that count alike: name what is to be released instead."
@@ -721,11 +712,6 @@ class PrivateEstimator(
     def _query_is_given(self) -> bool:
         return super()._query_is_given and not self._proven_by_default
 
-    @property
-    def _sums_bounded(self) -> bool:
-        bound = isinstance(self.sensitivity, str) and self.release == "auto"
-        return bound and find_naive_bayes(self.estimator) is not None
-
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
         if self._sums_leaves and not fitted and source.noise_shape == "auto":
@@ -793,23 +779,15 @@ class PrivateEstimator(
                         noisy=math.isfinite(level),
                     )
                 return public.schema, sums, apart if paired else None, None
-            steps = Prepared(estimator)
-            if not self._sums_bounded:
-                steps = freeze_steps(
-                    estimator,
-                    public,
-                    released_names(self) or (),
-                    paired=paired,
-                    noisy=math.isfinite(self.epsilon),
-                )
-            query, base = make_query(
-                self,
+            steps = freeze_steps(
                 estimator,
                 public,
-                labels,
-                data.features,
-                steps,
-                proven=source == "bound",
+                released_names(self) or (),
+                paired=paired,
+                noisy=math.isfinite(self.epsilon),
+            )
+            query, base = make_query(
+                self, estimator, public, labels, data.features, steps
             )
         return public.schema, query, steps.table, base if public.is_resampled else None
 
@@ -886,7 +864,7 @@ class PrivateEstimator(
             n_records,
             root,
             labels,
-            whole_alone=self._sums_leaves or self._sums_bounded,
+            whole_alone=self._sums_leaves,
         )
         return replace(drawn, max_rows=self.max_rows)
 

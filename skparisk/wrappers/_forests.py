@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
@@ -29,12 +32,6 @@ from skparisk.queries._leaves import (
 from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._from_sums import (
-    SumsTemplate,
-    find_kind,
-    step_names,
-    steps_before,
-)
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -174,6 +171,32 @@ _MOST_OUTPUTS = 2**13
 _WORTH_SHARES = 1 / 50
 # Parameters that would have leaf values depend on more than sums.
 _UNWEIGHTED = ("class_weight", "monotonic_cst")
+
+
+def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
+    """Return an estimator of exactly a known class: itself, or the end of a pipeline.
+
+    None, where there is none. Classes are given by the package they are imported from.
+    """
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    kind = type(estimator)
+    for package, names in kinds.items():
+        known = getattr(sys.modules.get(package), kind.__qualname__, None)
+        if kind.__qualname__ in names and known is kind:
+            return estimator
+    return None
+
+
+def steps_before(fitted: Any) -> Pipeline | None:
+    """Return the steps of a fitted pipeline before its last, if there are any."""
+    several = isinstance(fitted, Pipeline) and len(fitted) > 1
+    return fitted[:-1] if several else None
+
+
+def step_names(before: Pipeline | None) -> tuple[str, ...]:
+    """Return the names of these steps."""
+    return () if before is None else tuple(before.named_steps)
 
 
 def find_trees(estimator: Any) -> Any:
@@ -331,13 +354,21 @@ def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetA
 
 
 @dataclass(frozen=True, eq=False)
-class LeafTemplate(SumsTemplate):
+class LeafTemplate:
     """A fit to public records, whose trees are given leaf values from released sums.
 
     Its splits, importances and numbers of records are of public records.
     """
 
+    # What methods would need besides: nothing.
+    needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
+    # With what is of public records.
+    fitted: Any
+    # What was summed.
     addend: Addend
+    # Private records.
+    n_records: float
     # The cells that sums were released of.
     leaves: Any
     # Shape (n_nodes, n_columns). The same sums of public records, for each node of each
@@ -360,6 +391,15 @@ class LeafTemplate(SumsTemplate):
             self._inside(f"estimators_.{tree}.tree_.value")
             for tree in range(self.leaves.n_trees)
         )
+
+    def check_serves(self, method: str) -> None:
+        """Do nothing: each method is served."""
+
+    def _inside(self, name: str) -> str:
+        """Return where an attribute is, of a fit that may be a pipeline's last step."""
+        if isinstance(self.fitted, Pipeline):
+            return f"steps.{self.fitted.steps[-1][0]}.{name}"
+        return name
 
     def serve(self, released: Numbers, deviations: Numbers) -> Any:
         """Return a copy with leaf values from sums with noise of these deviations."""
