@@ -90,7 +90,7 @@ def make_query(
 
     It is found on these alone.
     """
-    align, prepared = _check_align(model, estimator), steps.estimator
+    align, prepared = _find_align(model, estimator), steps.estimator
     if releases_predictions(model):
         points, template = _check_points(model, estimator, features), None
         fits, base = public.fits_and_base(prepared)
@@ -114,6 +114,8 @@ def make_query(
     public.check_repeatable(prepared, fits[0], reader)
     # Whether it can be served is found out before anything is released.
     serve(model, reader, numbers, template, labels)
+    # Made-up numbers mean nothing, and without noise nothing is aligned.
+    anchored = public.reference is not None and math.isfinite(model.epsilon)
     query = EstimatorQuery(
         prepared,
         reader,
@@ -121,7 +123,7 @@ def make_query(
         classes=None if labels is None else labels.numbers,
         labels=None if labels is None else labels.labels,
         align=align,
-        anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
+        anchor=numbers if anchored else None,
         asked=estimator,
         template=template,
         front=steps.front,
@@ -164,7 +166,7 @@ def ask_again(
         reader,
         known.shapes,
         classes=None if labels is None else labels.numbers,
-        align=_check_align(model, estimator),
+        align=_find_align(model, estimator),
         asked=estimator,
     )
 
@@ -191,27 +193,10 @@ def _read_public(reader: Reader, fitted: Any) -> Numbers:
     return numbers
 
 
-def _check_align(model: Any, estimator: Any) -> Align | None:
+def _find_align(model: Any, estimator: Any) -> Align | None:
     """Return what aligns fits: of predictions nothing has to be."""
-    align = model.align
-    if align == "auto":
-        recipe = find_recipe(estimator)
-        align = None if recipe is None else recipe.align
-    if not (align is None or callable(align)):
-        raise ValueError(
-            "align must be 'auto', None or a callable (numbers, anchor) -> "
-            f"numbers; got {model.align!r}."
-        )
-    return None if releases_predictions(model) else align
-
-
-def _anchored(model: Any, align: Align | None) -> bool:
-    return align is not None and math.isfinite(model.epsilon)
-
-
-def _as_anchor(numbers: Numbers, public: PublicRecords) -> Numbers | None:
-    """Return numbers to align others to; None where they mean nothing."""
-    return None if public.reference is None else numbers
+    recipe = find_recipe(estimator)
+    return None if recipe is None or releases_predictions(model) else recipe.align
 
 
 def _check_points(model: Any, estimator: Any, features: Records) -> Records:
@@ -383,13 +368,6 @@ class PrivateEstimator(
         less noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
         them a noise shape of "auto" is "isotropic".
 
-    align : callable, "auto" or None, default="auto"
-        For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
-        given what was read from a fit, and from a fit on public records, each a
-        mapping of names to arrays, and returns the first in the signs and the order of
-        the second. "auto": components of `PCA` and the like. Needs a reference; nothing
-        is aligned without one, or without noise.
-
     X_public : array-like of shape (n_points, n_features), default=None
         For "predict" and "predict_proba": where predictions are released. Public.
 
@@ -480,7 +458,6 @@ class PrivateEstimator(
         epsilon: float = 1.0,
         gamma: float = 0.05,
         sensitivity: Any = None,
-        align: Any = "auto",
         X_public: Any = None,
         surrogate: Any = None,
         combine: str | None = "auto",
@@ -496,7 +473,6 @@ class PrivateEstimator(
         self.epsilon = epsilon
         self.gamma = gamma
         self.sensitivity = sensitivity
-        self.align = align
         self.X_public = X_public
         self.surrogate = surrogate
         self.combine = combine
