@@ -377,9 +377,8 @@ class PrivateEstimator(
         numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "auto": a `LinearRegression`, `Ridge`, `HuberRegressor` or `LogisticRegression`,
-        alone or at the end of a Pipeline, corrects the fit to a table of public
-        records, as in
+        "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
+        end of a Pipeline, corrects the fit to a table of public records, as in
         :class:`~skparisk.PrivateRidge`. Another model is refused, before anything is
         charged, if noise would make it score less than one of the table alone
         (cross-validated), by more than its last half of rows adds. If a draw of noise
