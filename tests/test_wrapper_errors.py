@@ -294,6 +294,13 @@ class Unclonable(RegressorMixin, BaseEstimator):
             ValueError,
             "X_public contains NaN",
         ),
+        (
+            GaussianNB(),
+            {"release": "predict_proba", "X_public": POINTS, "surrogate": SVC()},
+            {},
+            ValueError,
+            "surrogate must be a regressor, .* got SVC",
+        ),
         (Ridge(), {"X_public": POINTS}, {}, ValueError, "X_public and surrogate must"),
         (Ridge(), {"surrogate": Ridge()}, {}, ValueError, "X_public and surrogate mus"),
         (

@@ -214,6 +214,11 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
     points = as_records(model.X_public, "X_public")
     shown = Schema.of(points)
     Schema.of(features).check_same(shown, "X_public", "X")
+    if model.surrogate is not None and is_classifier(model.surrogate):
+        raise ValueError(
+            "surrogate must be a regressor, which learns probabilities as well; got "
+            f"{model.surrogate!r}."
+        )
     if model.surrogate is None:
         if {*shown.kinds} - {"number", "boolean"}:
             raise ValueError(
@@ -371,10 +376,10 @@ class PrivateEstimator(
     X_public : array-like of shape (n_points, n_features), default=None
         For "predict" and "predict_proba": where predictions are released. Public.
 
-    surrogate : estimator, default=None
+    surrogate : regressor, default=None
         For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
-        what was released. None: the nearest point answers, where there are only
-        numbers.
+        the predictions, or probabilities, that were released. None: the nearest point
+        answers, where there are only numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
         "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
