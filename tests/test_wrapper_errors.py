@@ -76,29 +76,22 @@ class Unclonable(RegressorMixin, BaseEstimator):
             {"release": ("coef_", "foo_")} | DECLARED,
             {},
             ValueError,
-            r"Ridge has no attribute 'foo_' after fit; its numeric ones are "
-            r"coef_ \(4,\), intercept_ \(\)",
+            r"Ridge has no attribute 'foo_' after fit that is an array of numbers of "
+            r"one shape; it has coef_ \(4,\), intercept_ \(\)",
         ),
         (
             MLPRegressor(hidden_layer_sizes=(3,), max_iter=2),
             {"release": ("coefs_",)} | DECLARED,
             {},
             ValueError,
-            r"coefs_ of MLPRegressor is ragged, with arrays of shapes \[\(4, 3\)",
+            "MLPRegressor has no attribute 'coefs_' after fit that is an array",
         ),
         (
             Odd("text"),
             {"release": ("value_",)} | DECLARED,
             {},
             ValueError,
-            "value_ of Odd is not numeric, but str of <U4",
-        ),
-        (
-            Odd(1j),
-            {"release": ("value_",)} | DECLARED,
-            {},
-            ValueError,
-            "value_ of Odd is not numeric, but complex of complex128",
+            "Odd has no attribute 'value_' after fit that is an array of numbers",
         ),
         (
             GradientBoostingRegressor(n_estimators=2),
@@ -113,7 +106,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             DECLARED,
             {},
             IncompatibleError,
-            r"What KNeighborsRegressor learned changes its shape .* \(_y, _fit_X\)",
+            "What KNeighborsRegressor learned is no array .* or grows with the records",
         ),
         (
             StandardScaler(with_mean=False, with_std=False),
@@ -478,7 +471,7 @@ def test_shape_that_changes_between_databases_is_refused():
                 records[:12], X_reference=records[12:]
             )
         messages.append(str(refused.value))
-    assert any("What PCA learned changes its shape" in text for text in messages)
+    assert any("What PCA learned is no array" in text for text in messages)
 
 
 def test_fit_that_fails_leaves_no_release_of_another_fit():

@@ -369,26 +369,14 @@ def weight_parameter(estimator: Any) -> str:
 
 
 def _as_numbers(fitted: Any, name: str) -> Floats:
-    kind = type(fitted).__name__
     try:
-        value = read(fitted, name)
-    except (AttributeError, LookupError, ValueError):
-        raise ValueError(
-            f"{kind} has no attribute {name!r} after fit; its numeric ones are "
-            f"{describe_candidates(fitted)}."
-        ) from None
-    try:
-        numbers = np.asarray(value)
-    except ValueError:  # arrays of several shapes
-        shapes = [np.shape(part) for part in value]
-        raise ValueError(
-            f"{name} of {kind} is ragged, with arrays of shapes {shapes}; only an "
-            "array of one shape can be released."
-        ) from None
+        numbers = np.asarray(read(fitted, name))
+    except (AttributeError, LookupError, ValueError):  # none there, or ragged
+        numbers = np.asarray(None)
     if numbers.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} of {kind} is not numeric, but {type(value).__name__} of "
-            f"{numbers.dtype}; only numbers can be released."
+            f"{type(fitted).__name__} has no attribute {name!r} after fit that is an "
+            f"array of numbers of one shape; it has {describe_candidates(fitted)}."
         )
     return numbers.astype(np.float64)
 
