@@ -159,8 +159,8 @@ def ask_again(
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
         reader = PredictionReader(model.release, points)
-    elif model.release != "auto":
-        reader = AttributeReader(_check_names(model.release))
+    elif (names := released_names(model)) is not None:
+        reader = AttributeReader(names)
     return EstimatorQuery(
         known.estimator,
         reader,
@@ -238,13 +238,9 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
 
 def released_names(model: Any) -> tuple[str, ...] | None:
     """Return the attributes that are released, if they are given by their names."""
-    if model.release == "auto" or releases_predictions(model):
+    names = model.release
+    if names == "auto" or releases_predictions(model):
         return None
-    return _check_names(model.release)
-
-
-def _check_names(names: Any) -> tuple[str, ...]:
-    """Return names of attributes."""
     several = isinstance(names, Sequence) and not isinstance(names, str)
     checked = tuple(names) if several else ()
     good = all(isinstance(name, str) and name for name in checked)

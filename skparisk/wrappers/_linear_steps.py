@@ -100,8 +100,6 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     last = query.estimator
     while isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
-    if query.align is not None:
-        return None
     names = tuple(place.rpartition(".")[2] for place in sorted(query.shapes))
     if names != ("coef_", "intercept_")[: 1 + bool(getattr(last, "fit_intercept", 0))]:
         return None
