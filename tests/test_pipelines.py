@@ -93,6 +93,9 @@ def private(estimator, **parameters):
     return PrivateEstimator(estimator, **(few | parameters))
 
 
+FEW = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.3}
+
+
 def fitted(model, y=Y, y_public=Y_PUBLIC):
     return model.fit(X, y, X_reference=X_PUBLIC, y_reference=y_public)
 
@@ -195,8 +198,7 @@ def test_differences_are_those_of_refits():
 def test_others_are_fitted_as_they_are(last):
     regress = isinstance(last, Lasso | Ridge)
     data = (Y, Y_PUBLIC) if regress else (two(LABELS), two(LABELS_PUBLIC))
-    few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
-    model = fitted(private(make_pipeline(preparation(), last), **few), *data)
+    model = fitted(private(make_pipeline(preparation(), last), **FEW), *data)
     assert not model.sampler_.query_.is_correction
     with pytest.raises(ValueError, match="is not of a linear model"):
         fitted(model.set_params(combine="reference"), *data)
@@ -303,7 +305,7 @@ def test_steps_that_look_at_other_records_transform_each_database(step):
 
 def test_pairs_are_of_rows_that_steps_which_look_at_targets_have_not_seen():
     pipe = make_pipeline(preparation(), SelectKBest(f_regression, k=2), Ridge())
-    model = fitted(private(pipe, gamma=0.2))
+    model = fitted(private(pipe, **FEW))
     assert "selectkbest" in model.public_steps_
     assert model.combine_ == "reference"
     assert f"a table of {N_PUBLIC // 2} rows" in str(model.certificate_)
@@ -349,8 +351,7 @@ def test_pairs_are_of_rows_that_steps_do_not_know(step):
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(160, 30)), rng.permutation(160) % 2
     pipe = make_pipeline(StandardScaler(), step, GaussianNB())
-    model = private(pipe, gamma=0.3, combine=None)
-    model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
+    model = private(pipe, combine=None, **FEW)
     model.fit(numbers[60:], y[60:], X_reference=numbers[:60], y_reference=y[:60])
     assert "a table of 30 rows" in str(model.certificate_)
     kind = type(step).__name__.lower()
@@ -382,8 +383,7 @@ def test_steps_that_half_of_a_table_is_too_little_for_are_told():
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(200, 50)), rng.normal(size=200)
     pipe = make_pipeline(PCA(40, whiten=True), Ridge())
-    few = {"gamma": 0.3, "sensitivity": SensitivitySampler(n_pairs=9)}
-    model = private(pipe, combine=None, **few)
+    model = private(pipe, combine=None, **FEW)
     public = {"X_reference": numbers[:60], "y_reference": y[:60]}
     with pytest.warns(ReferenceWarning, match="fit better than new people"):
         model.fit(numbers[60:], y[60:], **public)
@@ -399,7 +399,7 @@ def test_rare_categories_of_an_encoder_that_refuses_others_are_no_reason():
     columns = make_column_transformer(
         (OneHotEncoder(sparse_output=False), ["town"]), (StandardScaler(), ["age"])
     )
-    model = private(make_pipeline(columns, Ridge()), gamma=0.2)
+    model = private(make_pipeline(columns, Ridge()), **FEW)
     model.fit(X[["town", "age"]], Y, X_reference=frame, y_reference=y)
     assert f"a table of {N_PUBLIC} rows" in str(model.certificate_)
 
@@ -415,9 +415,7 @@ def test_steps_whose_table_has_texts_are_fitted_to_half():
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town"]),
         remainder="passthrough",
     )
-    model = fitted(
-        private(make_pipeline(step, make_pipeline(coded, Ridge())), gamma=0.3)
-    )
+    model = fitted(private(make_pipeline(step, make_pipeline(coded, Ridge())), **FEW))
     assert model.public_steps_ == ("columntransformer", "pipeline__columntransformer")
     assert f"a table of {N_PUBLIC // 2} rows" in str(model.certificate_)
 
@@ -427,7 +425,7 @@ def test_steps_inside_a_model_that_cannot_be_fitted_with_them_stay():
     numbers = np.random.default_rng(0).normal(size=(200, 3))
     y = numbers[:, :2] + 1
     chain = RegressorChain(make_pipeline(StandardScaler(), Ridge()))
-    model = private(chain, gamma=0.2, combine=None)
+    model = private(chain, combine=None, **FEW)
     model.fit(numbers[80:], y[80:], X_reference=numbers[:80], y_reference=y[:80])
     assert model.public_steps_ == ()
 
@@ -435,7 +433,7 @@ def test_steps_inside_a_model_that_cannot_be_fitted_with_them_stay():
 def test_without_noise_an_indicator_of_gaps_is_public():
     columns, public = X[["age", "height"]], X_PUBLIC[["age", "height"]]
     pipe = make_pipeline(SimpleImputer(add_indicator=True), Ridge())
-    model = private(pipe, epsilon=np.inf)
+    model = private(pipe, epsilon=np.inf, **FEW)
     model.fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
     assert model.public_steps_ == ("simpleimputer",)
 
@@ -445,8 +443,8 @@ def test_models_inside_one_that_chooses_columns_keep_their_steps():
     numbers = np.random.default_rng(0).normal([0, 100, 5000], size=(300, 3))
     y = numbers.sum(axis=1)
     inside = make_pipeline(StandardScaler(), Lasso(0.1))
-    bagging = BaggingRegressor(inside, 3, bootstrap_features=True, random_state=0)
-    model = private(bagging, epsilon=np.inf)
+    bagging = BaggingRegressor(inside, 2, bootstrap_features=True, random_state=0)
+    model = private(bagging, epsilon=np.inf, **FEW)
     model.fit(numbers[90:], y[90:], X_reference=numbers[:90], y_reference=y[:90])
     assert model.public_steps_ == ()
     expected = clone(bagging).fit(numbers[90:], y[90:]).predict(numbers)
@@ -484,7 +482,7 @@ def test_all_classes_are_in_both_halves_of_a_table():
     ids=["alone", "passthrough", "none", "frozen", "function"],
 )
 def test_nothing_is_said_of_steps_that_learn_nothing(pipe):
-    model = fitted_to_ages(private(pipe))
+    model = fitted_to_ages(private(pipe, **FEW))
     assert (model.public_steps_, model.combine_) == ((), "reference")
     assert Assumption.PUBLIC_STEPS not in model.certificate_.assumptions
 
@@ -493,8 +491,7 @@ def test_of_many_columns_there_is_no_correction():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(90, 257))
     public = {"X_reference": numbers[40:], "y_reference": numbers[40:, 0]}
-    few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
-    model = private(Ridge(), epsilon=1e6, **few)
+    model = private(Ridge(), epsilon=1e6, **FEW)
     model.fit(numbers[:40], numbers[:40, 0], **public)
     assert not model.sampler_.query_.is_correction
 
@@ -670,7 +667,7 @@ def test_what_noise_would_drown_is_refused_before_it_is_charged(last, how):
 def test_no_level_is_high_enough():
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(60, 40)), rng.normal(size=60)
-    model = private(Lasso(0.01), epsilon=1e-6)
+    model = private(Lasso(0.01), epsilon=1e-6, **FEW)
     with pytest.raises(IncompatibleError, match="alone, also at 4096 times the eps"):
         model.fit(numbers[40:], y[40:], X_reference=numbers[:40], y_reference=y[:40])
 
@@ -700,7 +697,7 @@ def test_other_people_are_no_reason_to_serve_the_public_fit():
     numbers = rng.normal(size=(400, 2))
     y = numbers[:, 0] + 0.1 * rng.normal(size=400)
     public = {"X_reference": numbers[:100], "y_reference": -y[:100]}
-    model = private(Lasso(0.01), epsilon=100.0)
+    model = private(Lasso(0.01), epsilon=100.0, **FEW)
     with pytest.warns(UtilityWarning, match="serve a fit to them, without noise"):
         model.fit(numbers[100:], y[100:], **public)
     assert (model.combine_, model.private_weight_) == (None, 1.0)
@@ -764,7 +761,6 @@ def test_what_other_regressors_learn_of_residuals_is_no_correction(last):
     numbers = rng.normal(size=(300, 4)) * [1.0, 5.0, 0.2, 1.0]
     y = numbers.sum(axis=1) + rng.normal(size=300)
     public = {"X_reference": numbers[:100], "y_reference": y[:100]}
-    few = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.2}
-    model = private(last, epsilon=1e6, **few)
+    model = private(last, epsilon=1e6, **FEW)
     model.fit(numbers[100:], y[100:], **public)
     assert not model.sampler_.query_.is_correction
