@@ -19,14 +19,10 @@ import pytest
 import sklearn
 from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.decomposition import PCA
 from sklearn.experimental import (  # noqa: F401
     enable_halving_search_cv,
     enable_iterative_imputer,
 )
-from sklearn.linear_model import Ridge
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
@@ -420,24 +416,10 @@ def title_of(package):
     return TITLES.get(package, package.replace("_", " ").capitalize())
 
 
-def test_page_tells_of_each_outcome():
-    kinds = [Ridge, KNeighborsRegressor, Normalizer, OneHotEncoder, PCA]
-    page = render([outcome(kind) for kind in kinds])
-    assert "Of the 5 estimators" in " ".join(page.split())
-    for text in (
-        "     - `Ridge`\n     - `coef_`, `intercept_`\n     -\n",
-        "`PCA`\n     - `mean_`, `components_`\n     - `score_samples`, `score`\n",
-        "* 1 are released as predictions",
-        "   * - `OneHotEncoder`\n     - Categories,",
-        "   * - Preprocessing\n     - `Normalizer`",
-    ):
-        assert text in page
-    assert set(TOLD) | set(SECTIONS) == {*REASONS, "fitted", "refused"}
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_page_tells_what_is_found():
+    assert set(TOLD) | set(SECTIONS) == {*REASONS, "fitted", "refused"}
     outcomes = [outcome(kind) for kind in KINDS]
     assert sum(found.error is None for found in outcomes) >= FEWEST_FITTED
     page, written = render(outcomes), PAGE.read_text()
