@@ -52,10 +52,8 @@ REASONS = {
     "nothing": r"finds nothing that .* If it learns nothing, it can be used as it is",
     "constant": r"sampled sensitivity .* is 0, .* Use a smaller gamma, or",
     "inductive": r"does not know what .* is for, .* take an estimator that has one",
-    "labels": r"fitted to labels, .* fit it to the public ones, and use it",
     "several": r"several labels of each record, .* Fit a PrivateEstimator to each",
-    "pairs": r"fitted to numbers of pairs of records, .* compute them from records",
-    "records": r"takes (mappings|images) as records, .* Make one of them beforehand",
+    "rows": r"fitted to labels, mappings, images or numbers of pairs, .* Make one of",
     "tags": r"does not say so in its tags\. Set target_tags\.required",
     "frozen": r"FrozenEstimator learns nothing, .* Wrap the estimator inside it",
     "unfit": r"cannot be fitted to the reference: ",
@@ -255,17 +253,11 @@ TOLD = {
         "They learn several labels of each record.",
         "Fit a `PrivateEstimator` to each label: each is a release of its own.",
     ),
-    "labels": (
-        "They are fitted to labels, which are public here.",
-        "Fit them to the public classes, and use them as they are.",
-    ),
-    "records": (
-        "Their records are mappings or images, and no rows of a table.",
-        "Make a table beforehand, in a way that is fixed or public.",
-    ),
-    "pairs": (
-        "They are fitted to numbers of pairs of records.",
-        "Let the estimator compute them from records, where it can.",
+    "rows": (
+        "They are fitted to labels, mappings, images or distances, and to no rows of a "
+        "table.",
+        "Make a table beforehand, in a way that is fixed or public. What depends on "
+        "classes alone is public.",
     ),
     "tags": (
         "They take targets, and do not say so in their tags.",

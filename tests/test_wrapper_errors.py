@@ -175,14 +175,14 @@ class Unclonable(RegressorMixin, BaseEstimator):
             DECLARED,
             {},
             IncompatibleError,
-            "KernelRidge is fitted to numbers of pairs of records",
+            "KernelRidge is fitted to labels, mappings, images or numbers of pairs",
         ),
         (
             LabelEncoder(),
             DECLARED,
             {},
             IncompatibleError,
-            "LabelEncoder is fitted to labels, and not to records",
+            "LabelEncoder is fitted to labels, mappings",
         ),
         (
             MultiOutputClassifier(GaussianNB()),
@@ -196,7 +196,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             DECLARED,
             {},
             IncompatibleError,
-            "DictVectorizer takes mappings as records",
+            "DictVectorizer is fitted to labels, mappings",
         ),
         (
             Untold(),

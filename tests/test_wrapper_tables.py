@@ -68,7 +68,6 @@ def people(n_people):
 FRAME, SCORE, ANSWER = people(90)
 PUBLIC, SCORE_PUBLIC, ANSWER_PUBLIC = people(200)
 REFERENCE = {"X_reference": PUBLIC, "y_reference": ANSWER_PUBLIC}
-TABLE = TableReference(PUBLIC, ANSWER_PUBLIC)
 
 
 def make_pipe(final, categories=("city", "job")):

@@ -292,27 +292,18 @@ def _check_records(estimator: Any) -> None:
     """Refuse an estimator that is not fitted to the rows of a table."""
     kind, tags = type(estimator).__name__, get_tags(estimator)
     inputs, targets = tags.input_tags, tags.target_tags
-    if inputs.pairwise:
-        raise IncompatibleError(
-            f"{kind} is fitted to numbers of pairs of records, such as a kernel or "
-            "distances. A record changes a row and a column of these, so that no "
-            "neighboring database can be sampled: let the estimator compute them from "
-            "records, where it can."
-        )
     labels = targets.one_d_labels or targets.two_d_labels
-    if labels and not inputs.two_d_array:  # some say what their targets are like
+    others = labels or inputs.dict or inputs.three_d_array
+    # Some say what their targets are like, beside rows of a table.
+    if inputs.pairwise or (others and not inputs.two_d_array):
         raise IncompatibleError(
-            f"{kind} is fitted to labels, and not to records. Classes are public: fit "
-            "it to the public ones, and use it as it is."
+            f"{kind} is fitted to labels, mappings, images or numbers of pairs, such "
+            "as distances, but private records are the rows of a table. Make one of "
+            "them beforehand, in a way that is fixed or was learned from public "
+            "records. What depends on classes alone is public: use it as it is."
         )
     if tags.estimator_type == "classifier" and not targets.single_output:
         raise IncompatibleError(SEVERAL_LABELS.format(kind))
-    if (inputs.dict or inputs.three_d_array) and not inputs.two_d_array:
-        raise IncompatibleError(
-            f"{kind} takes {'mappings' if inputs.dict else 'images'} as records, but "
-            "private records are the rows of a table. Make one of them beforehand, in "
-            "a way that is fixed or was learned from public records."
-        )
     target = inspect.signature(estimator.fit).parameters.get("y")
     needed = target is not None and target.default is target.empty
     if needed and not takes_targets(estimator):

@@ -21,6 +21,7 @@ from skparisk.neighbors import Database
 from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
     Addend,
+    CenterCells,
     ClassAddend,
     LeafQuery,
     Leaves,
@@ -199,6 +200,16 @@ def step_names(before: Pipeline | None) -> tuple[str, ...]:
     return () if before is None else tuple(before.named_steps)
 
 
+def check_apart(cells: Leaves | CenterCells, X: Any, model: Any) -> None:
+    """Refuse steps before a model that do not transform each record by itself."""
+    if not cells.keeps_apart(X):
+        raise IncompatibleError(
+            f"The steps before {type(model).__name__} must transform each record by "
+            "itself, because a record would else move others, but on the reference "
+            "they do not: take others, such as a StandardScaler."
+        )
+
+
 def find_trees(estimator: Any) -> Any:
     """Return a tree or forest, as `find_kind` does."""
     return find_kind(estimator, _KINDS)
@@ -232,12 +243,7 @@ def make_leaf_query(
 
     nodes = _numbered([np.arange(tree.n_nodes) for tree in trees])
     every = Leaves(model, nodes, int(nodes[-1][-1]) + 1, before)
-    if not every.keeps_apart(X):
-        raise IncompatibleError(
-            f"The steps before {type(model).__name__} must transform each record by "
-            "itself, because a record would else move others to other leaves, but on "
-            "the reference they do not: take others, such as a StandardScaler."
-        )
+    check_apart(every, X, model)
     whole = LeafQuery(every, addend, 0)
     sums = whole.split(whole(X, y))["sums"]
     known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
@@ -637,13 +643,9 @@ def _grow(
     prepared = clone(estimator)
     model = find_trees(prepared)
     given = model.get_params(deep=False)
-    other: dict[str, Any] = {
-        "oob_score": False,
-        "max_features": 1,
-        "splitter": "random",
-    }
-    if not at_random:
-        del other["max_features"], other["splitter"]
+    other: dict[str, Any] = {"oob_score": False}
+    if at_random:
+        other |= {"max_features": 1, "splitter": "random"}
     other = {name: value for name, value in other.items() if name in given}
     model.set_params(**other)
     fitted = public.fit(prepared, database)
