@@ -36,11 +36,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_selection import SelectKBest
-from sklearn.linear_model import (
-    HuberRegressor,
-    LogisticRegression,
-    Ridge,
-)
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     OneHotEncoder,
@@ -181,15 +177,6 @@ PROBLEMS = {
         PrivateLogisticRegression(),
         189,
         (30, 60, 100, 189),
-    ),
-    # It corrects the fit to the table as well.
-    "Huber, diabetes": Problem(
-        diabetes,
-        HuberRegressor(),
-        150,
-        (60, 100, 200),
-        n_pairs=300,
-        n_real_pairs=100,
     ),
     # Few are in one class: where the penalty that is chosen is large, only the share of
     # that class moves, and all pairs in which it does move it alike.

@@ -19,14 +19,10 @@ import pytest
 import sklearn
 from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.decomposition import PCA
 from sklearn.experimental import (  # noqa: F401
     enable_halving_search_cv,
     enable_iterative_imputer,
 )
-from sklearn.linear_model import Ridge
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
@@ -56,10 +52,8 @@ REASONS = {
     "nothing": r"finds nothing that .* If it learns nothing, it can be used as it is",
     "constant": r"sampled sensitivity .* is 0, .* Use a smaller gamma, or",
     "inductive": r"does not know what .* is for, .* take an estimator that has one",
-    "labels": r"fitted to labels, .* fit it to the public ones, and use it",
     "several": r"several labels of each record, .* Fit a PrivateEstimator to each",
-    "pairs": r"fitted to numbers of pairs of records, .* compute them from records",
-    "records": r"takes (mappings|images) as records, .* Make one of them beforehand",
+    "rows": r"fitted to labels, mappings, images or numbers of pairs, .* Make one of",
     "tags": r"does not say so in its tags\. Set target_tags\.required",
     "frozen": r"FrozenEstimator learns nothing, .* Wrap the estimator inside it",
     "unfit": r"cannot be fitted to the reference: ",
@@ -259,17 +253,11 @@ TOLD = {
         "They learn several labels of each record.",
         "Fit a `PrivateEstimator` to each label: each is a release of its own.",
     ),
-    "labels": (
-        "They are fitted to labels, which are public here.",
-        "Fit them to the public classes, and use them as they are.",
-    ),
-    "records": (
-        "Their records are mappings or images, and no rows of a table.",
-        "Make a table beforehand, in a way that is fixed or public.",
-    ),
-    "pairs": (
-        "They are fitted to numbers of pairs of records.",
-        "Let the estimator compute them from records, where it can.",
+    "rows": (
+        "They are fitted to labels, mappings, images or distances, and to no rows of a "
+        "table.",
+        "Make a table beforehand, in a way that is fixed or public. What depends on "
+        "classes alone is public.",
     ),
     "tags": (
         "They take targets, and do not say so in their tags.",
@@ -298,7 +286,6 @@ what is served is finite, that it is scikit-learn's own answer without noise, an
 with noise nothing but the release is kept. Trees and forests have splits from the
 reference, and only the values of their leaves are released (:doc:`theory/forests`).
 With a reference `KMeans` takes one step from public centers (:ref:`thm-centers`).
-With ``sensitivity="bound"`` so are sums over classes, for naive Bayes classifiers.
 """
 SECTIONS = {
     "fitted": (
@@ -421,24 +408,10 @@ def title_of(package):
     return TITLES.get(package, package.replace("_", " ").capitalize())
 
 
-def test_page_tells_of_each_outcome():
-    kinds = [Ridge, KNeighborsRegressor, Normalizer, OneHotEncoder, PCA]
-    page = render([outcome(kind) for kind in kinds])
-    assert "Of the 5 estimators" in " ".join(page.split())
-    for text in (
-        "     - `Ridge`\n     - `coef_`, `intercept_`\n     -\n",
-        "`PCA`\n     - `mean_`, `components_`\n     - `score_samples`, `score`\n",
-        "* 1 are released as predictions",
-        "   * - `OneHotEncoder`\n     - Categories,",
-        "   * - Preprocessing\n     - `Normalizer`",
-    ):
-        assert text in page
-    assert set(TOLD) | set(SECTIONS) == {*REASONS, "fitted", "refused"}
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_page_tells_what_is_found():
+    assert set(TOLD) | set(SECTIONS) == {*REASONS, "fitted", "refused"}
     outcomes = [outcome(kind) for kind in KINDS]
     assert sum(found.error is None for found in outcomes) >= FEWEST_FITTED
     page, written = render(outcomes), PAGE.read_text()

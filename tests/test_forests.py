@@ -44,7 +44,6 @@ from wrapped import CLASSES, LABELS, LABELS_PUBLIC, X_PUBLIC, Y_PUBLIC, X, Y, pr
 from skparisk import (
     IncompatibleError,
     KnownSensitivity,
-    PrivateEstimator,
     SchemaReference,
     SensitivitySampler,
 )
@@ -403,13 +402,6 @@ class _Counting:
         return X + self.n_seen - 1
 
 
-def test_bound_is_for_trees_only():
-    for estimator, release in ((StandardScaler(), "auto"), (CLASSIFIERS[0], ("x_",))):
-        model = private(estimator, release, sensitivity="bound")
-        with pytest.raises(ValueError, match="sensitivity must be None"):
-            model.fit(X, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC)
-
-
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 def test_noise_of_the_bound_is_what_answers_get():
     """A tenth more, or less, would show."""
@@ -438,21 +430,6 @@ def test_sampled_noise_at_the_bound_needs_no_warning(recwarn):
         less = fit(estimator, sensitivity=sampler)
     assert "looked at the targets" in str(less.certificate_)
     assert less.noise_scale_ < model.noise_scale_
-
-
-def test_pairs_of_forests_need_no_fits(monkeypatch):
-    model = private(RandomForestClassifier(3), sensitivity=SensitivitySampler())
-    fits = []
-    plain = RandomForestClassifier.fit
-
-    def counted(self, *args, **kwargs):
-        fits.append(len(args[0]))
-        return plain(self, *args, **kwargs)
-
-    monkeypatch.setattr(RandomForestClassifier, "fit", counted)
-    model.fit(X, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC)
-    assert len(model.sampler_.differences_) == 1000
-    assert len(fits) < 10
 
 
 @named([RandomForestClassifier(3), ExtraTreeRegressor(), DecisionTreeClassifier()])
@@ -740,15 +717,6 @@ def test_addends_are_exact_sums():
     with pytest.raises(ValueError, match=r"Targets must be numbers in 1 column\(s\)"):
         addend(np.array([np.nan]))
     assert ClassAddend((0.0, 1.0)).n_columns == 2
-
-
-def test_public_records_are_not_forgotten():
-    """With much noise a forest is as good as its public part."""
-    forest = RandomForestClassifier(10, random_state=0)
-    public = clone(forest).fit(X_PUBLIC, LABELS_PUBLIC).score(X, LABELS)
-    model = fit(forest, epsilon=1e-3)
-    assert isinstance(model, PrivateEstimator)
-    assert model.score(X, LABELS) >= public - 0.1
 
 
 def test_numbers_that_trees_do_not_take_tell_nothing():

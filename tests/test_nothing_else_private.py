@@ -170,7 +170,6 @@ FORMS = {
     ("numbers", "labels", "clip"): {
         "logistic, clipped": paired(PrivateLogisticRegression),
         "SVM, clipped": paired(PrivateLinearSVC),
-        "naive Bayes, bound": wrapped(GaussianNB(), sensitivity="bound"),
     },
     ("all", "labels", "clip"): {"tree, clipped": wrapped(TREE)},
 }

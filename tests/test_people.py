@@ -17,7 +17,6 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -457,17 +456,17 @@ def test_a_proven_bound_of_a_model_is_of_so_many_rows():
     [
         (PrivateEstimator(Ridge(), max_rows=2), {}, "max_rows must be None unless"),
         (
-            PrivateEstimator(GaussianNB(), max_rows=2, sensitivity="bound"),
+            PrivateEstimator(KMeans(2), max_rows=2, sensitivity="bound"),
             {"groups": None, "labels": True},
             "max_rows and groups must be given together",
         ),
         (
-            PrivateEstimator(GaussianNB(), sensitivity="bound"),
+            PrivateEstimator(KMeans(2), sensitivity="bound"),
             {"labels": True},
             "max_rows and groups must be given together",
         ),
         (
-            PrivateEstimator(GaussianNB(), max_rows=0, sensitivity="bound"),
+            PrivateEstimator(KMeans(2), max_rows=0, sensitivity="bound"),
             {"labels": True},
             "max_rows must be a whole number >= 1, got 0",
         ),

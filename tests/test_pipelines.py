@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
@@ -91,6 +91,9 @@ PREPARED = preparation().fit(X_PUBLIC)
 def private(estimator, **parameters):
     few = {"sensitivity": SensitivitySampler(n_pairs=200), **SEEDS}
     return PrivateEstimator(estimator, **(few | parameters))
+
+
+FEW = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.3}
 
 
 def fitted(model, y=Y, y_public=Y_PUBLIC):
@@ -186,6 +189,8 @@ def test_differences_are_those_of_refits():
     [
         Lasso(0.1),
         Ridge(positive=True),
+        BayesianRidge(),
+        HuberRegressor(),
         LogisticRegression(class_weight="balanced"),
         LogisticRegression(l1_ratio=0.5, solver="saga"),
         LinearSVC(),
@@ -193,10 +198,9 @@ def test_differences_are_those_of_refits():
     ids=repr,
 )
 def test_others_are_fitted_as_they_are(last):
-    regress = isinstance(last, Lasso | Ridge)
+    regress = is_regressor(last)
     data = (Y, Y_PUBLIC) if regress else (two(LABELS), two(LABELS_PUBLIC))
-    few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
-    model = fitted(private(make_pipeline(preparation(), last), **few), *data)
+    model = fitted(private(make_pipeline(preparation(), last), **FEW), *data)
     assert not model.sampler_.query_.is_correction
     with pytest.raises(ValueError, match="is not of a linear model"):
         fitted(model.set_params(combine="reference"), *data)
@@ -209,17 +213,6 @@ def test_records_of_a_pool_are_transformed_once_with_the_same_differences():
 
 
 @pytest.mark.slow
-def test_without_noise_it_is_the_pipeline_itself():
-    columns, public = X[["age"]], X_PUBLIC[["age"]]
-    pipe = make_pipeline(StandardScaler(), Ridge())
-    model = private(pipe, epsilon=np.inf)
-    model.fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
-    expected = clone(pipe).fit(columns, Y).predict(columns)
-    np.testing.assert_allclose(model.predict(columns), expected, rtol=1e-9)
-    assert (model.public_steps_, model.combine_) == ((), None)
-
-
-@pytest.mark.slow
 def test_a_sampler_that_is_fitted_serves_other_fits():
     model = fitted(private(make_pipeline(preparation(), Ridge())))
     again = private(make_pipeline(preparation(), Ridge()), sensitivity=model.sampler_)
@@ -229,17 +222,6 @@ def test_a_sampler_that_is_fitted_serves_other_fits():
     assert other.public_steps_ == model.public_steps_
     with pytest.raises(IncompatibleError, match="got combine=None"):
         again.set_params(combine=None).fit(X, Y)
-
-
-@pytest.mark.slow
-def test_steps_by_their_names_are_released():
-    names = ("steps.standardscaler.mean_", "steps.ridge.coef_")
-    pipe = make_pipeline(StandardScaler(), Ridge())
-    model = private(pipe, release=names, gamma=0.2).fit(
-        X[["age"]], Y, X_reference=X_PUBLIC[["age"]], y_reference=Y_PUBLIC
-    )
-    assert (model.public_steps_, model.combine_) == ((), None)
-    assert model.released_.shape == (2,)
 
 
 @pytest.mark.slow
@@ -303,7 +285,7 @@ def test_steps_that_look_at_other_records_transform_each_database(step):
 
 def test_pairs_are_of_rows_that_steps_which_look_at_targets_have_not_seen():
     pipe = make_pipeline(preparation(), SelectKBest(f_regression, k=2), Ridge())
-    model = fitted(private(pipe, gamma=0.2))
+    model = fitted(private(pipe, **FEW))
     assert "selectkbest" in model.public_steps_
     assert model.combine_ == "reference"
     assert f"a table of {N_PUBLIC // 2} rows" in str(model.certificate_)
@@ -349,8 +331,7 @@ def test_pairs_are_of_rows_that_steps_do_not_know(step):
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(160, 30)), rng.permutation(160) % 2
     pipe = make_pipeline(StandardScaler(), step, GaussianNB())
-    model = private(pipe, gamma=0.3, combine=None)
-    model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
+    model = private(pipe, combine=None, **FEW)
     model.fit(numbers[60:], y[60:], X_reference=numbers[:60], y_reference=y[:60])
     assert "a table of 30 rows" in str(model.certificate_)
     kind = type(step).__name__.lower()
@@ -382,8 +363,7 @@ def test_steps_that_half_of_a_table_is_too_little_for_are_told():
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(200, 50)), rng.normal(size=200)
     pipe = make_pipeline(PCA(40, whiten=True), Ridge())
-    few = {"gamma": 0.3, "sensitivity": SensitivitySampler(n_pairs=9)}
-    model = private(pipe, combine=None, **few)
+    model = private(pipe, combine=None, **FEW)
     public = {"X_reference": numbers[:60], "y_reference": y[:60]}
     with pytest.warns(ReferenceWarning, match="fit better than new people"):
         model.fit(numbers[60:], y[60:], **public)
@@ -399,7 +379,7 @@ def test_rare_categories_of_an_encoder_that_refuses_others_are_no_reason():
     columns = make_column_transformer(
         (OneHotEncoder(sparse_output=False), ["town"]), (StandardScaler(), ["age"])
     )
-    model = private(make_pipeline(columns, Ridge()), gamma=0.2)
+    model = private(make_pipeline(columns, Ridge()), **FEW)
     model.fit(X[["town", "age"]], Y, X_reference=frame, y_reference=y)
     assert f"a table of {N_PUBLIC} rows" in str(model.certificate_)
 
@@ -415,9 +395,7 @@ def test_steps_whose_table_has_texts_are_fitted_to_half():
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town"]),
         remainder="passthrough",
     )
-    model = fitted(
-        private(make_pipeline(step, make_pipeline(coded, Ridge())), gamma=0.3)
-    )
+    model = fitted(private(make_pipeline(step, make_pipeline(coded, Ridge())), **FEW))
     assert model.public_steps_ == ("columntransformer", "pipeline__columntransformer")
     assert f"a table of {N_PUBLIC // 2} rows" in str(model.certificate_)
 
@@ -427,7 +405,7 @@ def test_steps_inside_a_model_that_cannot_be_fitted_with_them_stay():
     numbers = np.random.default_rng(0).normal(size=(200, 3))
     y = numbers[:, :2] + 1
     chain = RegressorChain(make_pipeline(StandardScaler(), Ridge()))
-    model = private(chain, gamma=0.2, combine=None)
+    model = private(chain, combine=None, **FEW)
     model.fit(numbers[80:], y[80:], X_reference=numbers[:80], y_reference=y[:80])
     assert model.public_steps_ == ()
 
@@ -435,7 +413,7 @@ def test_steps_inside_a_model_that_cannot_be_fitted_with_them_stay():
 def test_without_noise_an_indicator_of_gaps_is_public():
     columns, public = X[["age", "height"]], X_PUBLIC[["age", "height"]]
     pipe = make_pipeline(SimpleImputer(add_indicator=True), Ridge())
-    model = private(pipe, epsilon=np.inf)
+    model = private(pipe, epsilon=np.inf, **FEW)
     model.fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
     assert model.public_steps_ == ("simpleimputer",)
 
@@ -445,8 +423,8 @@ def test_models_inside_one_that_chooses_columns_keep_their_steps():
     numbers = np.random.default_rng(0).normal([0, 100, 5000], size=(300, 3))
     y = numbers.sum(axis=1)
     inside = make_pipeline(StandardScaler(), Lasso(0.1))
-    bagging = BaggingRegressor(inside, 3, bootstrap_features=True, random_state=0)
-    model = private(bagging, epsilon=np.inf)
+    bagging = BaggingRegressor(inside, 2, bootstrap_features=True, random_state=0)
+    model = private(bagging, epsilon=np.inf, **FEW)
     model.fit(numbers[90:], y[90:], X_reference=numbers[:90], y_reference=y[:90])
     assert model.public_steps_ == ()
     expected = clone(bagging).fit(numbers[90:], y[90:]).predict(numbers)
@@ -484,7 +462,7 @@ def test_all_classes_are_in_both_halves_of_a_table():
     ids=["alone", "passthrough", "none", "frozen", "function"],
 )
 def test_nothing_is_said_of_steps_that_learn_nothing(pipe):
-    model = fitted_to_ages(private(pipe))
+    model = fitted_to_ages(private(pipe, **FEW))
     assert (model.public_steps_, model.combine_) == ((), "reference")
     assert Assumption.PUBLIC_STEPS not in model.certificate_.assumptions
 
@@ -493,8 +471,7 @@ def test_of_many_columns_there_is_no_correction():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(90, 257))
     public = {"X_reference": numbers[40:], "y_reference": numbers[40:, 0]}
-    few = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.3}
-    model = private(Ridge(), epsilon=1e6, **few)
+    model = private(Ridge(), epsilon=1e6, **FEW)
     model.fit(numbers[:40], numbers[:40, 0], **public)
     assert not model.sampler_.query_.is_correction
 
@@ -670,7 +647,7 @@ def test_what_noise_would_drown_is_refused_before_it_is_charged(last, how):
 def test_no_level_is_high_enough():
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(60, 40)), rng.normal(size=60)
-    model = private(Lasso(0.01), epsilon=1e-6)
+    model = private(Lasso(0.01), epsilon=1e-6, **FEW)
     with pytest.raises(IncompatibleError, match="alone, also at 4096 times the eps"):
         model.fit(numbers[40:], y[40:], X_reference=numbers[:40], y_reference=y[:40])
 
@@ -686,21 +663,13 @@ def test_an_unlucky_draw_of_noise_leaves_the_public_fit(monkeypatch):
     assert "and nothing that was released" in model.hint_
 
 
-def test_one_with_little_noise_is_the_private_one():
-    model, public, others = tumors(GaussianNB(), epsilon=1000.0)
-    assert (model.combine_, model.private_weight_) == (None, 1.0)
-    assert not np.array_equal(
-        model.predict_proba(others[0]), public.predict_proba(others[0])
-    )
-
-
 def test_other_people_are_no_reason_to_serve_the_public_fit():
     """A release with little noise that the public records speak against."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(400, 2))
     y = numbers[:, 0] + 0.1 * rng.normal(size=400)
     public = {"X_reference": numbers[:100], "y_reference": -y[:100]}
-    model = private(Lasso(0.01), epsilon=100.0)
+    model = private(Lasso(0.01), epsilon=100.0, **FEW)
     with pytest.warns(UtilityWarning, match="serve a fit to them, without noise"):
         model.fit(numbers[100:], y[100:], **public)
     assert (model.combine_, model.private_weight_) == (None, 1.0)
@@ -754,60 +723,3 @@ def test_alone_it_is_corrected_as_well(n_targets):
     assert model.combine_ == "reference"
     assert model.estimator_.coef_.shape == (3,) if n_targets == 1 else (2, 3)
     assert model.score(numbers, y) > 0.99
-
-
-def lines(n_records, seed, n_targets=1):
-    rng = np.random.default_rng(seed)
-    numbers = rng.normal(size=(n_records, 4)) * [1.0, 5.0, 0.2, 1.0]
-    y = (
-        numbers @ np.ones((4, n_targets))
-        + 4.0
-        + rng.normal(size=(n_records, n_targets))
-    )
-    return numbers, y[:, 0] if n_targets == 1 else y
-
-
-def beside_lines(last, n_targets=1, **parameters):
-    """Return a fit of three hundred records beside forty others."""
-    few = {"sensitivity": SensitivitySampler(n_pairs=30), "gamma": 0.2}
-    numbers, y = lines(40, 1, n_targets)
-    model = private(last, **(few | parameters))
-    known = {"X_reference": numbers, "y_reference": y}
-    return model.fit(*lines(300, 0, n_targets), **known)
-
-
-@pytest.mark.parametrize(
-    "last",
-    [
-        make_pipeline(StandardScaler(), HuberRegressor()),
-        HuberRegressor(fit_intercept=False),
-    ],
-    ids=["pipeline", "no intercept"],
-)
-def test_huber_regression_corrects_a_public_fit(last):
-    model = beside_lines(last)
-    assert model.combine_ == "reference"
-    assert "of residuals under a public fit" in str(model.sampler_.query_.linear)
-    assert model.sampler_.query_.resized(2.0) is not None
-    public = clone(last).fit(*lines(40, 1)).score(*lines(2000, 2))
-    assert model.score(*lines(2000, 2)) > public - 0.02
-    exact = beside_lines(last, epsilon=1e9)
-    numbers, y = lines(300, 0)
-    query = exact.sampler_.query_
-    start = query.correction.start
-    behind = query.prepared(numbers)
-    coef, intercept = np.split(np.array(start), [4])
-    left = y - behind @ coef - intercept.sum()
-    fitted = clone(query.estimator[-1] if query.front else last).fit(behind, left)
-    expected = np.append(fitted.coef_, fitted.intercept_)[: len(start)]
-    np.testing.assert_allclose(exact.released_, expected, atol=1e-4)
-
-
-@pytest.mark.parametrize("last", [Ridge(positive=True), BayesianRidge()])
-def test_what_other_regressors_learn_of_residuals_is_no_correction(last):
-    numbers, y = lines(300, 0)
-    public = {"X_reference": numbers[:100], "y_reference": y[:100]}
-    few = {"sensitivity": SensitivitySampler(n_pairs=9), "gamma": 0.2}
-    model = private(last, epsilon=1e6, **few)
-    model.fit(numbers[100:], y[100:], **public)
-    assert not model.sampler_.query_.is_correction

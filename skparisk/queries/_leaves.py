@@ -1,4 +1,4 @@
-"""Sums over the cells that records are in: leaves of public trees, or classes."""
+"""Sums over the cells that records are in: leaves of public trees, or clusters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,20 +178,15 @@ def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
     return np.asarray(np.round(numbers * steps) / steps)
 
 
-def _largest_moves(
-    relation: str, count: float, low: Floats, high: Floats, most: float = math.inf
-) -> _Moves:
-    """Return `largest` of a count, and numbers between two ends.
-
-    `most` is what absolute values of the numbers add up to, if each is at most 1.
-    """
+def _largest_moves(relation: str, count: float, low: Floats, high: Floats) -> _Moves:
+    """Return `largest` of a count, and numbers between two ends."""
     size, apart = np.maximum(high, -low), high - low
-    l1, squared = count + min(size.sum(), most), count**2 + min((size**2).sum(), most)
+    l1, squared = count + size.sum(), count**2 + (size**2).sum()
     if relation != "replace-one":
         return np.append(count, size), float(l1), math.sqrt(squared)
     # In two cells of a tree, or in the same one, where only the numbers differ.
-    l1 = max(2 * l1, min(apart.sum(), 2 * most))
-    l2 = math.sqrt(max(2 * squared, min((apart**2).sum(), 4 * most)))
+    l1 = max(2 * l1, apart.sum())
+    l2 = math.sqrt(max(2 * squared, (apart**2).sum()))
     return np.append(count, np.maximum(size, apart)), float(l1), l2
 
 
@@ -309,100 +303,7 @@ class ResidualAddend(TargetAddend):
         return outputs[1:], l1, l2
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureAddend:
-    """The features: clipped, each in [-1, 1], and maybe their squares as well.
-
-    First of all comes a count, in a weight of its own, as all means are divided by it.
-    """
-
-    # Shape (n_features,). What features are clipped to, after the steps before.
-    low: Floats
-    high: Floats
-    # Of a database: its sums are exact, whatever the order.
-    n_records: int
-    # Whether 2 z² - 1 is added as well, for each feature z in [-1, 1].
-    squared: bool = False
-    # What all features of a record add at most, in absolute values, where only a few of
-    # them are not 0. None: 1 for each number.
-    most: float | None = None
-    # The fitted steps that records go through before, each by itself. One that these
-    # refuse adds 1 to its class, and nothing else.
-    before: Any = None
-    # What numbers go through then; `low` and `high` are of what comes out.
-    recode: Any = None
-
-    @property
-    def n_columns(self) -> int:
-        return 1 + len(self.low) * (1 + self.squared)
-
-    @property
-    def weight(self) -> float:
-        """What a record adds to the count: near half the root of what others are."""
-        return 2.0 ** max(0, round(math.log2(max(self._most, 1.0)) / 2 - 1))
-
-    def __call__(self, X: Any) -> Floats:
-        nothing = np.zeros((1, self.n_columns - 1))
-        added = _answer_each(self._add, X, lambda: nothing)
-        return np.column_stack([np.full(len(added), self.weight), added])
-
-    def keeps_apart(self, X: Any) -> bool:
-        """Tell if steps make the same of records that they see all at once."""
-        return _is_alike(as_numbers, self.before, X, 2.0**-20)
-
-    @property
-    def typical(self) -> Floats:
-        """What numbers are on average, for features that are uniform."""
-        of_squares = np.full(len(self.low) if self.squared else 0, -1 / 3)
-        return np.append(np.zeros(len(self.low)), of_squares)
-
-    def in_records(self, sums: Floats) -> Floats:
-        """Return sums with counts of records in the first column."""
-        weights = np.ones(self.n_columns)
-        weights[0] = self.weight
-        return np.asarray(sums / weights)
-
-    def as_features(self, values: Floats) -> Floats:
-        """Return numbers in [-1, 1] in the units of the features."""
-        return self._middle + self._half * values
-
-    def as_squares(self, values: Floats) -> Floats:
-        """Return squares of numbers in [-1, 1] in the units of the features."""
-        return self._half**2 * values
-
-    def largest(self, relation: str) -> _Moves:
-        """Return the most that the sums of all classes move between neighbors."""
-        ends = np.ones(self.n_columns - 1)
-        return _largest_moves(relation, self.weight, -ends, ends, self._most)
-
-    @property
-    def _most(self) -> float:
-        return float(self.n_columns - 1) if self.most is None else self.most
-
-    @property
-    def _middle(self) -> Floats:
-        return np.asarray(self.low / 2 + self.high / 2)
-
-    @property
-    def _half(self) -> Floats:
-        half = self.high / 2 - self.low / 2
-        return np.where(half > 0, half, 1.0)
-
-    def _add(self, X: Any) -> Floats:
-        """Return what features add, where no record is refused."""
-        numbers = as_numbers(transform_each(self.before, X))
-        if self.recode is not None:
-            numbers = self.recode.transform(numbers)
-        scaled = (numbers.clip(self.low, self.high) - self._middle) / self._half
-        scaled = _on_grid(np.nan_to_num(scaled).clip(-1.0, 1.0), self.n_records, 1.0)
-        if not self.squared:
-            return scaled
-        return np.column_stack(
-            [scaled, _on_grid(2 * scaled**2 - 1, self.n_records, 1.0)]
-        )
-
-
-Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend | FeatureAddend
+Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
 
 # Where they add it: one cell of each tree
 
@@ -550,29 +451,6 @@ class CenterCells:
         return np.where(np.isnan(clipped), self.low / 2 + self.high / 2, clipped)
 
 
-@dataclass(frozen=True)
-class ClassCells:
-    """One cell for each class.
-
-    Parameters
-    ----------
-    classes : tuple of float
-        The numbers that stand for the classes, sorted.
-    """
-
-    classes: tuple[float, ...]
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.classes)
-
-    n_trees = 1
-
-    def of(self, y: Any) -> NDArray[np.intp]:
-        """Return the cell of each record, by its label, (n_records, 1)."""
-        return label_codes(y, self.classes)[:, None]
-
-
 @dataclass(frozen=True, eq=False)
 class LeafQuery(LearnedQuery, SumQuery):
     """Sums over the records in each cell of trees whose splits are public.
@@ -616,16 +494,13 @@ class LeafQuery(LearnedQuery, SumQuery):
     array([1., 0., 0., 2.])
     """
 
-    leaves: Leaves | ClassCells | CenterCells
+    leaves: Leaves | CenterCells
     addend: Addend
     asked: Any
     labels: NDArray[Any] | None = None
     template: Any = None
     public_steps: Any = None
 
-    ranges: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {}
-    )  # what noise takes out of these is brought back with leaf values
     needs_y = True
     is_sum = True  # neighbors differ by what one record adds to its cells
     if_bare = "give sensitivity='bound', whose noise is enough for everyone"
@@ -633,7 +508,7 @@ class LeafQuery(LearnedQuery, SumQuery):
     @property
     def classes(self) -> tuple[float, ...] | None:
         """The numbers that stand for the classes in a database."""
-        return getattr(self.addend, "classes", getattr(self.leaves, "classes", None))
+        return getattr(self.addend, "classes", None)
 
     @property
     def n_outputs(self) -> int:
@@ -748,24 +623,3 @@ class CentersQuery(LeafQuery):
 
     def __str__(self) -> str:
         return f"{type(self.asked).__name__} (sums of clusters)"
-
-
-@dataclass(frozen=True, eq=False)
-class ClassSumsQuery(LeafQuery):
-    """Sums over the records of each class.
-
-    As `LeafQuery`, with labels that say which cell a record is in, and features that
-    say what it adds there: `leaves` are classes, and the addend is of features.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-class-sums`). As for leaves: the largest difference of any
-    neighbors is known, and sums are exact.
-    """
-
-    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
-        assert isinstance(self.leaves, ClassCells)
-        return self.leaves.of(y), self.addend(X)
-
-    def __str__(self) -> str:
-        return f"{type(self.asked).__name__} (sums of classes)"

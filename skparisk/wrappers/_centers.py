@@ -13,8 +13,13 @@ from skparisk.queries._leaves import CenterCells, CentersQuery, TargetAddend
 from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._forests import LeafTemplate
-from skparisk.wrappers._from_sums import find_kind, step_names, steps_before
+from skparisk.wrappers._forests import (
+    LeafTemplate,
+    check_apart,
+    find_kind,
+    step_names,
+    steps_before,
+)
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -37,11 +42,11 @@ def make_centers_query(
     Rows lie closer to centers that were fitted to them than others do. Where pairs are
     drawn from a table, half of it makes the centers, and pairs are of the other half.
     """
-    kind = type(find_centers(estimator)).__name__
+    model = find_centers(estimator)
     if public.reference is None:
         raise IncompatibleError(
-            f"{kind} starts from public centers: give X_reference, public records or a "
-            "SchemaReference."
+            f"{type(model).__name__} starts from public centers: give X_reference, "
+            "public records or a SchemaReference."
         )
     every, apart = public.whole[0], None
     made_of = every
@@ -52,12 +57,7 @@ def make_centers_query(
     fitted = public.fit(estimator, (made_of, None))
     before = steps_before(fitted)
     cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
-    if not cells.keeps_apart(every):
-        raise IncompatibleError(
-            f"The steps before {kind} must transform each record by itself, but do not "
-            "on the reference: one record would move others. Use other steps, such as "
-            "a StandardScaler."
-        )
+    check_apart(cells, every, model)
     places, around = cells.place(every)
     if len(np.unique(places)) < cells.n_cells:
         raise ValueError(

@@ -9,7 +9,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,10 @@ from skparisk.core.checks import (
 from skparisk.core.claim import Assumption, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
-from skparisk.core.sealed import Records, container_of, rows_of
+from skparisk.core.sealed import Records, rows_of
 from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
-from skparisk.queries._base import Floats
 from skparisk.queries._estimator import (
     Align,
     has_parts,
@@ -65,7 +64,6 @@ from skparisk.queries._estimator import (
 from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.queries._state import Numbers, Unpadded, blank_padding
 from skparisk.reference import LearnedReference, TableReference, as_reference
-from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -73,49 +71,11 @@ from skparisk.wrappers._centers import find_centers, make_centers_query
 from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
 from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
-from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
-from skparisk.wrappers._recipes import LOCATIONS, find_recipe
+from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
-
-# Within which all that is served of a place is brought.
-_Bounds: TypeAlias = tuple[Floats, Floats]
-
-
-def find_ranges(
-    estimator: Any, public: PublicRecords, numbers: Sequence[Numbers]
-) -> dict[str, _Bounds]:
-    """Return the ranges of released numbers that are values of columns or targets.
-
-    As public records have them, or as they are declared. Predictions have that of the
-    targets if those of all public fits keep to it, whose `numbers` these are.
-    """
-    domain, recipe = _domain_of(public), find_recipe(estimator)
-    if domain is None:
-        return {}
-    ranges: dict[str, _Bounds] = {}
-    if domain.box is not None and recipe is not None:
-        low, high = domain.box
-        ranges = {name: (low, high) for name in LOCATIONS if name in numbers[0]}
-    if domain.target_box is not None and "predict" in numbers[0]:
-        low, high = domain.target_box
-        told = [each["predict"].reshape(-1, len(low)) for each in numbers]
-        if all(((low <= each) & (each <= high)).all() for each in told):
-            ranges["predict"] = (low, high)
-    return ranges
-
-
-def _domain_of(public: PublicRecords) -> Domain | None:
-    """Return what public records may hold: as declared, or as the table has it."""
-    reference = public.reference
-    if reference is None or container_of(public.databases[0][0]) == "sparse":
-        return None
-    if reference.domain is not None:
-        return reference.domain
-    # Not of records of which each is drawn once.
-    return Domain.of(*public.whole) if public.is_resampled else None
 
 
 def make_query(
@@ -125,14 +85,12 @@ def make_query(
     labels: PublicClasses | None,
     features: Records,
     steps: Prepared,
-    *,
-    proven: bool,
-) -> tuple[EstimatorQuery | LeafQuery, Any]:
+) -> tuple[EstimatorQuery, Any]:
     """Return what is asked of each database, and a fit to public records.
 
-    It is found on these alone. Of sums no fit is made.
+    It is found on these alone.
     """
-    align, prepared = _check_align(model, estimator), steps.estimator
+    align, prepared = _find_align(model, estimator), steps.estimator
     if releases_predictions(model):
         points, template = _check_points(model, estimator, features), None
         fits, base = public.fits_and_base(prepared)
@@ -144,9 +102,6 @@ def make_query(
                 f"or 'predict_proba'; got release={model.release!r}."
             )
         names = released_names(model)
-        if proven:  # by the bound, which others do not have
-            assert labels is not None
-            return make_bayes_query(estimator, public, labels), None
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
         if names is None:
@@ -159,6 +114,8 @@ def make_query(
     public.check_repeatable(prepared, fits[0], reader)
     # Whether it can be served is found out before anything is released.
     serve(model, reader, numbers, template, labels)
+    # Made-up numbers mean nothing, and without noise nothing is aligned.
+    anchored = public.reference is not None and math.isfinite(model.epsilon)
     query = EstimatorQuery(
         prepared,
         reader,
@@ -166,10 +123,9 @@ def make_query(
         classes=None if labels is None else labels.numbers,
         labels=None if labels is None else labels.labels,
         align=align,
-        anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
+        anchor=numbers if anchored else None,
         asked=estimator,
         template=template,
-        ranges=find_ranges(prepared, public, [reader(fitted) for fitted in fits]),
         front=steps.front,
         public_steps=steps.public_steps,
     )
@@ -203,14 +159,14 @@ def ask_again(
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
         reader = PredictionReader(model.release, points)
-    elif model.release != "auto":
-        reader = AttributeReader(_check_names(model.release))
+    elif (names := released_names(model)) is not None:
+        reader = AttributeReader(names)
     return EstimatorQuery(
         known.estimator,
         reader,
         known.shapes,
         classes=None if labels is None else labels.numbers,
-        align=_check_align(model, estimator),
+        align=_find_align(model, estimator),
         asked=estimator,
     )
 
@@ -237,27 +193,10 @@ def _read_public(reader: Reader, fitted: Any) -> Numbers:
     return numbers
 
 
-def _check_align(model: Any, estimator: Any) -> Align | None:
+def _find_align(model: Any, estimator: Any) -> Align | None:
     """Return what aligns fits: of predictions nothing has to be."""
-    align = model.align
-    if align == "auto":
-        recipe = find_recipe(estimator)
-        align = None if recipe is None else recipe.align
-    if not (align is None or callable(align)):
-        raise ValueError(
-            "align must be 'auto', None or a callable (numbers, anchor) -> "
-            f"numbers; got {model.align!r}."
-        )
-    return None if releases_predictions(model) else align
-
-
-def _anchored(model: Any, align: Align | None) -> bool:
-    return align is not None and math.isfinite(model.epsilon)
-
-
-def _as_anchor(numbers: Numbers, public: PublicRecords) -> Numbers | None:
-    """Return numbers to align others to; None where they mean nothing."""
-    return None if public.reference is None else numbers
+    recipe = find_recipe(estimator)
+    return None if recipe is None or releases_predictions(model) else recipe.align
 
 
 def _check_points(model: Any, estimator: Any, features: Records) -> Records:
@@ -275,6 +214,11 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
     points = as_records(model.X_public, "X_public")
     shown = Schema.of(points)
     Schema.of(features).check_same(shown, "X_public", "X")
+    if model.surrogate is not None and is_classifier(model.surrogate):
+        raise ValueError(
+            "surrogate must be a regressor, which learns probabilities as well; got "
+            f"{model.surrogate!r}."
+        )
     if model.surrogate is None:
         if {*shown.kinds} - {"number", "boolean"}:
             raise ValueError(
@@ -294,13 +238,9 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
 
 def released_names(model: Any) -> tuple[str, ...] | None:
     """Return the attributes that are released, if they are given by their names."""
-    if model.release == "auto" or releases_predictions(model):
+    names = model.release
+    if names == "auto" or releases_predictions(model):
         return None
-    return _check_names(model.release)
-
-
-def _check_names(names: Any) -> tuple[str, ...]:
-    """Return names of attributes."""
     several = isinstance(names, Sequence) and not isinstance(names, str)
     checked = tuple(names) if several else ()
     good = all(isinstance(name, str) and name for name in checked)
@@ -352,27 +292,18 @@ def _check_records(estimator: Any) -> None:
     """Refuse an estimator that is not fitted to the rows of a table."""
     kind, tags = type(estimator).__name__, get_tags(estimator)
     inputs, targets = tags.input_tags, tags.target_tags
-    if inputs.pairwise:
-        raise IncompatibleError(
-            f"{kind} is fitted to numbers of pairs of records, such as a kernel or "
-            "distances. A record changes a row and a column of these, so that no "
-            "neighboring database can be sampled: let the estimator compute them from "
-            "records, where it can."
-        )
     labels = targets.one_d_labels or targets.two_d_labels
-    if labels and not inputs.two_d_array:  # some say what their targets are like
+    others = labels or inputs.dict or inputs.three_d_array
+    # Some say what their targets are like, beside rows of a table.
+    if inputs.pairwise or (others and not inputs.two_d_array):
         raise IncompatibleError(
-            f"{kind} is fitted to labels, and not to records. Classes are public: fit "
-            "it to the public ones, and use it as it is."
+            f"{kind} is fitted to labels, mappings, images or numbers of pairs, such "
+            "as distances, but private records are the rows of a table. Make one of "
+            "them beforehand, in a way that is fixed or was learned from public "
+            "records. What depends on classes alone is public: use it as it is."
         )
     if tags.estimator_type == "classifier" and not targets.single_output:
         raise IncompatibleError(SEVERAL_LABELS.format(kind))
-    if (inputs.dict or inputs.three_d_array) and not inputs.two_d_array:
-        raise IncompatibleError(
-            f"{kind} takes {'mappings' if inputs.dict else 'images'} as records, but "
-            "private records are the rows of a table. Make one of them beforehand, in "
-            "a way that is fixed or was learned from public records."
-        )
     target = inspect.signature(estimator.fit).parameters.get("y")
     needed = target is not None and target.default is target.empty
     if needed and not takes_targets(estimator):
@@ -424,32 +355,22 @@ class PrivateEstimator(
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests, `KMeans` and naive Bayes classifiers, is proven: pure
-        epsilon-differential privacy. It is the default of `KMeans` and of trees and
-        forests that classify. Forests get much less noise from a sampler with
-        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
-        is "isotropic". Naive Bayes classifiers have bounds of features from the
-        reference, to which they are clipped, as has `KMeans`.
-
-    align : callable, "auto" or None, default="auto"
-        For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
-        given what was read from a fit, and from a fit on public records, each a
-        mapping of names to arrays, and returns the first in the signs and the order of
-        the second. "auto": components of `PCA` and the like. Needs a reference; nothing
-        is aligned without one, or without noise.
+        forests and `KMeans`, is proven: pure epsilon-differential privacy. It is the
+        default of `KMeans` and of trees and forests that classify. Forests get much
+        less noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
+        them a noise shape of "auto" is "isotropic".
 
     X_public : array-like of shape (n_points, n_features), default=None
         For "predict" and "predict_proba": where predictions are released. Public.
 
-    surrogate : estimator, default=None
+    surrogate : regressor, default=None
         For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
-        what was released. None: the nearest point answers, where there are only
-        numbers.
+        the predictions, or probabilities, that were released. None: the nearest point
+        answers, where there are only numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "auto": a `LinearRegression`, `Ridge`, `HuberRegressor` or `LogisticRegression`,
-        alone or at the end of a Pipeline, corrects the fit to a table of public
-        records, as in
+        "auto": a `LinearRegression`, `Ridge` or `LogisticRegression`, alone or at the
+        end of a Pipeline, corrects the fit to a table of public records, as in
         :class:`~skparisk.PrivateRidge`. Another model is refused, before anything is
         charged, if noise would make it score less than one of the table alone
         (cross-validated), by more than its last half of rows adds. If a draw of noise
@@ -495,10 +416,6 @@ class PrivateEstimator(
     -----
     **Guarantee**. That of all private estimators: :ref:`private-parameters`.
 
-    What is released of means, variances and shares is clipped to the range that the
-    reference tells of, which is post-processing (:ref:`thm-fitted-attributes`); it is
-    biased where private records reach further than the reference.
-
     Methods that need more numbers than were released say so. A private database
     without one of the classes is answered with zeros, and an error while fitting the
     private data does not show its message: both would tell about the data.
@@ -532,7 +449,6 @@ class PrivateEstimator(
         epsilon: float = 1.0,
         gamma: float = 0.05,
         sensitivity: Any = None,
-        align: Any = "auto",
         X_public: Any = None,
         surrogate: Any = None,
         combine: str | None = "auto",
@@ -548,7 +464,6 @@ class PrivateEstimator(
         self.epsilon = epsilon
         self.gamma = gamma
         self.sensitivity = sensitivity
-        self.align = align
         self.X_public = X_public
         self.surrogate = surrogate
         self.combine = combine
@@ -600,8 +515,7 @@ class PrivateEstimator(
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        proven = self._sums_leaves or self._sums_bounded
-        source = self._check_privacy({} if proven else None)
+        source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.
         several = getattr(X_reference, "rows_per_person", None)
         bounded = (groups is None and several is None) or self.max_rows is not None
@@ -622,7 +536,7 @@ class PrivateEstimator(
         rows = RowWeights(sample_weight, sample_weight_reference)
         table = rows.of_public(source, table)
         if rows.private is not None:
-            if self._sums_leaves or self._sums_bounded:
+            if self._sums_leaves:
                 raise IncompatibleError(
                     "sample_weight must be None for what is released as sums, of rows "
                     "that count alike: name what is to be released instead."
@@ -677,10 +591,7 @@ class PrivateEstimator(
         cost: NoiseCost | None = None
 
         def unpack(model: Any, answer: NDArray[np.float64]) -> None:
-            numbers = dict(query.split(answer))
-            if math.isfinite(self.epsilon):
-                for place, bounds in query.ranges.items():
-                    numbers[place] = np.clip(numbers[place], *bounds)
+            numbers = query.split(answer)
             model.template_ = query.template
             if isinstance(query, LeafQuery):
                 noise = np.broadcast_to(self._noise_deviations(), answer.shape)
@@ -768,11 +679,6 @@ class PrivateEstimator(
     def _query_is_given(self) -> bool:
         return super()._query_is_given and not self._proven_by_default
 
-    @property
-    def _sums_bounded(self) -> bool:
-        bound = isinstance(self.sensitivity, str) and self.release == "auto"
-        return bound and find_naive_bayes(self.estimator) is not None
-
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
         if self._sums_leaves and not fitted and source.noise_shape == "auto":
@@ -840,23 +746,15 @@ class PrivateEstimator(
                         noisy=math.isfinite(level),
                     )
                 return public.schema, sums, apart if paired else None, None
-            steps = Prepared(estimator)
-            if not self._sums_bounded:
-                steps = freeze_steps(
-                    estimator,
-                    public,
-                    released_names(self) or (),
-                    paired=paired,
-                    noisy=math.isfinite(self.epsilon),
-                )
-            query, base = make_query(
-                self,
+            steps = freeze_steps(
                 estimator,
                 public,
-                labels,
-                data.features,
-                steps,
-                proven=source == "bound",
+                released_names(self) or (),
+                paired=paired,
+                noisy=math.isfinite(self.epsilon),
+            )
+            query, base = make_query(
+                self, estimator, public, labels, data.features, steps
             )
         return public.schema, query, steps.table, base if public.is_resampled else None
 
@@ -933,7 +831,7 @@ class PrivateEstimator(
             n_records,
             root,
             labels,
-            whole_alone=self._sums_leaves or self._sums_bounded,
+            whole_alone=self._sums_leaves,
         )
         return replace(drawn, max_rows=self.max_rows)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
@@ -18,6 +21,7 @@ from skparisk.neighbors import Database
 from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
     Addend,
+    CenterCells,
     ClassAddend,
     LeafQuery,
     Leaves,
@@ -29,12 +33,6 @@ from skparisk.queries._leaves import (
 from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._from_sums import (
-    SumsTemplate,
-    find_kind,
-    step_names,
-    steps_before,
-)
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -176,6 +174,42 @@ _WORTH_SHARES = 1 / 50
 _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
 
+def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
+    """Return an estimator of exactly a known class: itself, or the end of a pipeline.
+
+    None, where there is none. Classes are given by the package they are imported from.
+    """
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    kind = type(estimator)
+    for package, names in kinds.items():
+        known = getattr(sys.modules.get(package), kind.__qualname__, None)
+        if kind.__qualname__ in names and known is kind:
+            return estimator
+    return None
+
+
+def steps_before(fitted: Any) -> Pipeline | None:
+    """Return the steps of a fitted pipeline before its last, if there are any."""
+    several = isinstance(fitted, Pipeline) and len(fitted) > 1
+    return fitted[:-1] if several else None
+
+
+def step_names(before: Pipeline | None) -> tuple[str, ...]:
+    """Return the names of these steps."""
+    return () if before is None else tuple(before.named_steps)
+
+
+def check_apart(cells: Leaves | CenterCells, X: Any, model: Any) -> None:
+    """Refuse steps before a model that do not transform each record by itself."""
+    if not cells.keeps_apart(X):
+        raise IncompatibleError(
+            f"The steps before {type(model).__name__} must transform each record by "
+            "itself, because a record would else move others, but on the reference "
+            "they do not: take others, such as a StandardScaler."
+        )
+
+
 def find_trees(estimator: Any) -> Any:
     """Return a tree or forest, as `find_kind` does."""
     return find_kind(estimator, _KINDS)
@@ -209,12 +243,7 @@ def make_leaf_query(
 
     nodes = _numbered([np.arange(tree.n_nodes) for tree in trees])
     every = Leaves(model, nodes, int(nodes[-1][-1]) + 1, before)
-    if not every.keeps_apart(X):
-        raise IncompatibleError(
-            f"The steps before {type(model).__name__} must transform each record by "
-            "itself, because a record would else move others to other leaves, but on "
-            "the reference they do not: take others, such as a StandardScaler."
-        )
+    check_apart(every, X, model)
     whole = LeafQuery(every, addend, 0)
     sums = whole.split(whole(X, y))["sums"]
     known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
@@ -331,13 +360,21 @@ def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetA
 
 
 @dataclass(frozen=True, eq=False)
-class LeafTemplate(SumsTemplate):
+class LeafTemplate:
     """A fit to public records, whose trees are given leaf values from released sums.
 
     Its splits, importances and numbers of records are of public records.
     """
 
+    # What methods would need besides: nothing.
+    needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
+    # With what is of public records.
+    fitted: Any
+    # What was summed.
     addend: Addend
+    # Private records.
+    n_records: float
     # The cells that sums were released of.
     leaves: Any
     # Shape (n_nodes, n_columns). The same sums of public records, for each node of each
@@ -360,6 +397,15 @@ class LeafTemplate(SumsTemplate):
             self._inside(f"estimators_.{tree}.tree_.value")
             for tree in range(self.leaves.n_trees)
         )
+
+    def check_serves(self, method: str) -> None:
+        """Do nothing: each method is served."""
+
+    def _inside(self, name: str) -> str:
+        """Return where an attribute is, of a fit that may be a pipeline's last step."""
+        if isinstance(self.fitted, Pipeline):
+            return f"steps.{self.fitted.steps[-1][0]}.{name}"
+        return name
 
     def serve(self, released: Numbers, deviations: Numbers) -> Any:
         """Return a copy with leaf values from sums with noise of these deviations."""
@@ -597,13 +643,9 @@ def _grow(
     prepared = clone(estimator)
     model = find_trees(prepared)
     given = model.get_params(deep=False)
-    other: dict[str, Any] = {
-        "oob_score": False,
-        "max_features": 1,
-        "splitter": "random",
-    }
-    if not at_random:
-        del other["max_features"], other["splitter"]
+    other: dict[str, Any] = {"oob_score": False}
+    if at_random:
+        other |= {"max_features": 1, "splitter": "random"}
     other = {name: value for name, value in other.items() if name in given}
     model.set_params(**other)
     fitted = public.fit(prepared, database)

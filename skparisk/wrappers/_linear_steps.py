@@ -10,55 +10,20 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone
-from sklearn.linear_model import (
-    HuberRegressor,
-    LinearRegression,
-    LogisticRegression,
-    Ridge,
-)
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
-from skparisk.core.release import silenced
 from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._base import Differences, Floats
-from skparisk.queries._estimator import EstimatorQuery, resize_penalties
+from skparisk.queries._estimator import EstimatorQuery
 from skparisk.queries._linear import CorrectionQuery, LinearQuery
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 
 # Columns behind the steps before the model: each database has as many squared.
 _MOST_COLUMNS = 256
-
-
-@dataclass(frozen=True, eq=False)
-class RegressorQuery(LinearQuery):
-    """Coefficients and intercepts of a linear regressor that is fitted anew."""
-
-    estimator: Any
-    fit_intercept: bool
-    sample_weights: SampleWeights | None = None
-
-    classes = None
-    is_repeatable = False
-    is_plain = True
-    penalty = 0.0  # of what is weighed: not known
-
-    def __call__(self, X: Any, y: Any = None) -> Floats:
-        y, weights = self.targets_of(y)
-        with np.errstate(all="ignore"), silenced():
-            fitted = clone(self.estimator).fit(X, y, sample_weight=weights)
-        parts = [fitted.coef_, fitted.intercept_][: 1 + self.fit_intercept]
-        return np.concatenate([np.ravel(part) for part in parts])
-
-    def resized(self, share: float) -> Self:
-        return replace(self, estimator=resize_penalties(self.estimator, share))
-
-    def __str__(self) -> str:
-        return type(self.estimator).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +63,6 @@ class LinearStepQuery(EstimatorQuery):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)
         prepared = pool.like(self.prepared(pool.X), pool.y)
-        if self.linear.is_plain:
-            return lambda pairs: self.linear._plain_differences(pairs.on(prepared))
         differences: Differences = self.linear.on_pool(prepared, n_records)
         return differences
 
@@ -130,15 +93,13 @@ class LinearStepQuery(EstimatorQuery):
 def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     """Return the query that has the answers of a linear model at the end, if it is one.
 
-    A linear, ridge, Huber or logistic regression whose coefficients and intercepts are
+    A linear, ridge or logistic regression whose coefficients and intercepts are
     released. Not of others: a penalty that is chosen by the data is larger for what is
     left of public rows, so that pairs of these move less than those of new people.
     """
     last = query.estimator
     while isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
-    if query.align is not None:
-        return None
     names = tuple(place.rpartition(".")[2] for place in sorted(query.shapes))
     if names != ("coef_", "intercept_")[: 1 + bool(getattr(last, "fit_intercept", 0))]:
         return None
@@ -148,8 +109,6 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     if type(last) in (LinearRegression, Ridge) and not last.positive:
         alpha = getattr(last, "alpha", 0.0)
         return RidgeQuery(alpha, last.fit_intercept, sample_weights=own)
-    if type(last) is HuberRegressor:
-        return RegressorQuery(last, last.fit_intercept, own)
     if type(last) is not LogisticRegression or query.classes is None:
         return None
     plain = (

@@ -41,35 +41,32 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
     return check
 
 
-def _answers(
-    method: str,
-    does: str,
-    returns: str,
-    *,
-    given: str = "(n_rows, n_features)",
-    checked: bool = True,
-) -> Any:
+def _answers(method: str, asks: Callable[[Any, Any], Any]) -> Any:
     """Return a method that answers about records, if the wrapped estimator has it."""
 
     def answer(self: ServedMethods, X: Any) -> Any:
-        return self._ask_about(X, method) if checked else self._ask(method, X)
+        return asks(self, X)
 
     answer.__name__, answer.__qualname__ = method, f"ServedMethods.{method}"
-    answer.__doc__ = f"""{does}
+    answer.__doc__ = f"""Return what `{method}` answers, from what was released.
 
         Parameters
         ----------
-        X : array-like of shape {given}
-            Records.
+        X : array-like
+            Records, as the wrapped estimator takes them.
 
         Returns
         -------
-        {returns}
+        answer : as the wrapped estimator returns it
         """
     return available_if(_offers(method))(answer)
 
 
-def _fits_and(method: str, does: str, returns: str) -> Any:
+def _about_records(method: str) -> Any:
+    return _answers(method, lambda self, X: self._ask_about(X, method))
+
+
+def _fits_and(method: str) -> Any:
     """Return a method that fits, and then answers about the same records."""
 
     def answer(self: ServedMethods, X: Any, y: Any = None, **given: Any) -> Any:
@@ -77,7 +74,7 @@ def _fits_and(method: str, does: str, returns: str) -> Any:
 
     name = f"fit_{method}"
     answer.__name__, answer.__qualname__ = name, f"ServedMethods.{name}"
-    answer.__doc__ = f"""Fit, release, and {does} with what was released.
+    answer.__doc__ = f"""Fit, release, and `{method}` with what was released.
 
         Parameters
         ----------
@@ -89,7 +86,7 @@ def _fits_and(method: str, does: str, returns: str) -> Any:
 
         Returns
         -------
-        {returns}
+        answer : as the wrapped estimator returns it
         """
     return available_if(_offers(name, method))(answer)
 
@@ -115,54 +112,17 @@ class ServedMethods:
         check_is_fitted(self, "estimator_")
         return getattr(self.estimator_, method)(*arguments)
 
-    predict = _answers(
-        "predict",
-        "Predict from what was released.",
-        "y : ndarray of shape (n_rows,) or (n_rows, n_targets)",
-    )
-    predict_proba = _answers(
-        "predict_proba",
-        "Return the probability of each class, from what was released.",
-        "probabilities : ndarray of shape (n_rows, n_classes)",
-    )
-    predict_log_proba = _answers(
-        "predict_log_proba",
-        "Return the logarithm of the probability of each class.",
-        "logarithms : ndarray of shape (n_rows, n_classes)",
-    )
-    decision_function = _answers(
-        "decision_function",
-        "Return the decision function, from what was released.",
-        "scores : ndarray of shape (n_rows,) or (n_rows, n_classes)",
-    )
-    transform = _answers(
-        "transform",
-        "Transform records with what was released.",
-        "transformed : ndarray of shape (n_rows, n_outputs), or as `set_output` says",
-    )
-    score_samples = _answers(
-        "score_samples",
-        "Return the score of each record, from what was released.",
-        "scores : ndarray of shape (n_rows,)",
-    )
-
+    predict = _about_records("predict")
+    predict_proba = _about_records("predict_proba")
+    predict_log_proba = _about_records("predict_log_proba")
+    decision_function = _about_records("decision_function")
+    transform = _about_records("transform")
+    score_samples = _about_records("score_samples")
     inverse_transform = _answers(
-        "inverse_transform",
-        "Transform back with what was released.",
-        "records : ndarray of shape (n_rows, n_features)",
-        given="(n_rows, n_outputs)",
-        checked=False,
+        "inverse_transform", lambda self, X: self._ask("inverse_transform", X)
     )
-    fit_transform = _fits_and(
-        "transform",
-        "transform the same records",
-        "transformed : ndarray of shape (n_records, n_outputs)",
-    )
-    fit_predict = _fits_and(
-        "predict",
-        "predict for the same records",
-        "labels : ndarray of shape (n_records,)",
-    )
+    fit_transform = _fits_and("transform")
+    fit_predict = _fits_and("predict")
 
     @available_if(_offers("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -28,25 +28,8 @@ _BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_v
 def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
     """Return components in the order and with the signs that fit an anchor best.
 
-    Parameters
-    ----------
-    numbers, anchor : mapping of str to ndarray
-        With ``components_`` of shape (n_components, n_features), and whatever else
-        belongs to components.
-
-    Returns
-    -------
-    aligned : mapping of str to ndarray
-        For any anchor the result is a function of `numbers` alone, the same for a
-        fit and for the same fit with other signs or in another order (but for ties).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skparisk.wrappers import match_components
-    >>> flipped = {"components_": np.array([[0.6, -0.8], [0.8, 0.6]])}
-    >>> match_components(flipped, {"components_": np.eye(2)})["components_"]
-    array([[ 0.8,  0.6], [-0.6,  0.8]])
+    For any anchor they are a function of `numbers` alone, the same for a fit and for
+    the same fit with other signs or in another order (but for ties).
     """
     if "components_" not in numbers:
         return numbers
@@ -59,17 +42,6 @@ def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
 
 
 Attributes: TypeAlias = dict[str, Any]
-
-# Of the known: attributes whose last axis is the columns of records, in their ranges.
-LOCATIONS = (
-    "center_",
-    "data_max_",
-    "data_min_",
-    "location_",
-    "mean_",
-    "means_",
-    "theta_",
-)
 
 # Of the largest: what a number that has to be above 0 becomes at least.
 _SMALL = 1e-9

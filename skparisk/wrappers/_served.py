@@ -12,7 +12,6 @@ from sklearn.base import (
     MultiOutputMixin,
     RegressorMixin,
     clone,
-    is_classifier,
 )
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -23,7 +22,6 @@ from skparisk._classes import PublicClasses
 from skparisk._private_data import validate_records
 from skparisk.queries import PredictionReader, Reader
 from skparisk.queries._state import Numbers
-from skparisk.reference._records import n_rows
 from skparisk.wrappers._template import Template
 
 
@@ -64,10 +62,9 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    surrogate : regressor or classifier, default=None
-        A regressor is fitted to the probabilities, a classifier to the likeliest class
-        at each point. None: those at the nearest point, in units of the points'
-        standard deviations.
+    surrogate : regressor, default=None
+        Fitted to the probabilities. None: those at the nearest point, in units of the
+        points' standard deviations.
     """
 
     def __init__(self, surrogate: Any = None) -> None:
@@ -78,28 +75,14 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):
         points = validate_records(self, X, allow_nan=True)
         model = _nearest_point() if self.surrogate is None else clone(self.surrogate)
         self.classes_ = classes
-        probabilities = as_probabilities(y)
-        targets: NDArray[Any] = probabilities
-        if is_classifier(model):
-            targets = probabilities.argmax(axis=1)
-            if len(np.unique(targets)) == 1:  # nothing that a classifier could learn
-                model, targets = _nearest_point(), probabilities
-        self.surrogate_ = model.fit(points, targets)
+        self.surrogate_ = model.fit(points, as_probabilities(y))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class."""
         check_is_fitted(self)
         X = validate_records(self, X, allow_nan=True, reset=False)
-        if not is_classifier(self.surrogate_):
-            return as_probabilities(self.surrogate_.predict(X))
-        probabilities = np.zeros((n_rows(X), len(self.classes_)))
-        if hasattr(self.surrogate_, "predict_proba"):
-            known = self.surrogate_.classes_
-            probabilities[:, known] = self.surrogate_.predict_proba(X)
-        else:
-            probabilities[np.arange(n_rows(X)), self.surrogate_.predict(X)] = 1.0
-        return probabilities
+        return as_probabilities(self.surrogate_.predict(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the probability of each class."""

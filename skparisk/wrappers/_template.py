@@ -72,7 +72,7 @@ class Template:
         found = cls.of(fits, base, points, places, known)
         missing = [name for name in methods if name in found.needs]
         if missing:
-            raise IncompatibleError(_say_why_not(fits, missing))
+            raise IncompatibleError(_say_why_not(fits[0], missing))
         return found
 
     @classmethod
@@ -155,30 +155,16 @@ def _blank(fitted: Any, others: Sequence[Any], places: tuple[str, ...]) -> None:
             fill(fitted, {place: np.full_like(values, np.nan)})
 
 
-def _say_why_not(fits: Sequence[Any], missing: Sequence[str]) -> str:
-    kind = type(fits[0]).__name__
-    growing = [
-        place
-        for place, values in find_numbers(fits[0]).items()
-        if place in (other := find_numbers(fits[1]))
-        and values.shape != other[place].shape
-    ]
-    why = "is no array of numbers of one shape, as in trees"
-    if growing:
-        why = f"changes its shape with the records ({', '.join(growing[:3])})"
+def _say_why_not(fitted: Any, missing: Sequence[str]) -> str:
     remedy = "fit it on public records, and use it in a FrozenEstimator"
-    if is_regressor(fits[0]):
+    if is_regressor(fitted):
         remedy = _AT_POINTS.format("predictions", "predict")
-    elif is_classifier(fits[0]):
+    elif is_classifier(fitted):
         remedy = _AT_POINTS.format("probabilities", "predict_proba")
-        if not hasattr(fits[0], "predict_proba"):
+        if not hasattr(fitted, "predict_proba"):
             remedy = f"wrap it in a CalibratedClassifierCV, and {remedy}"
-    if hasattr(fits[0], "kernel") or hasattr(fits[0], "support_vectors_"):
-        remedy += (
-            "; or make it linear, by Nystroem on public landmarks in a FrozenEstimator "
-            "before a linear model"
-        )
     return (
-        f"What {kind} learned {why}, so that numbers cannot tell it, and "
+        f"What {type(fitted).__name__} learned is no array of numbers of one shape, as "
+        "in trees, or grows with the records, so that numbers cannot tell it, and "
         f"{' and '.join(missing)} cannot be served from a release: {remedy}."
     )
