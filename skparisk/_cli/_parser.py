@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
@@ -71,6 +71,19 @@ def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
         return read(path)
     except (TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"'{path}' must be a file of TOML: {error}.") from None
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add the option by which files are replaced."""
+    text = "replace files that are there already"
+    parser.add_argument("--force", action="store_true", help=text)
+
+
+def exit_code(claims: Iterable[Any], checks: Iterable[Any] = ()) -> int:
+    """Return 3 if one of the claims does not stand, 1 if a check fails, and else 0."""
+    if not all(claim.private for claim in claims):
+        return 3
+    return int(not all(check.passed for check in checks))
 
 
 def read_policy(path: Path | None) -> Any:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+from skparisk._cli._files import write_new
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
     add_declared,
+    add_force,
     declared_in,
+    exit_code,
     import_skops,
     one_line,
     print_json,
@@ -70,6 +73,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     made.add_argument("--policy", type=Path, metavar="POLICY.toml")
     made.add_argument("--ledger", type=Path, metavar="FILE")
     add_declared(made)
+    add_force(made)
     made.set_defaults(run=run_report)
     verified = commands.add_parser(
         "verify",
@@ -134,16 +138,25 @@ def run_report(options: argparse.Namespace) -> int:
                 f"'{path}' is a report, to which nothing can be added; got "
                 f"{', '.join(given)}."
             )
-        source.save(options.output)
-        return 0
-    Report(
-        source,
-        policy=read_policy(options.policy),
-        ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
-        files=[path] if path.suffix == ".skops" else [],
-        **declared,
-    ).save(options.output)
-    return 0
+        report = source
+    else:
+        ledger = options.ledger
+        report = Report(
+            source,
+            policy=read_policy(options.policy),
+            ledger=None if ledger is None else PrivacyLedger.open(ledger),
+            files=[path] if path.suffix == ".skops" else [],
+            **declared,
+        )
+    return _file(report, options)
+
+
+def _file(report: Any, options: argparse.Namespace) -> int:
+    """Write a report, and say whether its claim stands."""
+    content = report._content(options.output)
+    write_new(options.output, content, force=options.force)
+    print(report.verdict)
+    return exit_code([report.certificate])
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -158,7 +171,7 @@ def run_check(options: argparse.Namespace) -> int:
         print_json([vars(check) for check in checks])
     else:
         print(*checks, sep="\n")
-    return 0 if all(check.passed for check in checks) else 1
+    return exit_code(source.claims if is_report else [source], checks)
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -167,24 +180,25 @@ def run_verify(options: argparse.Namespace) -> int:
 
     found: list[dict[str, Any]] = []
 
-    def say(what: object, verify: Callable[[], str]) -> bool:
+    def say(what: object, verify: Callable[[], str]) -> None:
         """Keep what a verification says, or how it was refused."""
         try:
-            entry = {"what": str(what), "passed": True, "found": verify()}
+            told, passed = verify(), True
         except ValueError as error:
-            entry = {"what": str(what), "passed": False, "found": one_line(error)}
-        found.append(entry)
-        return bool(entry["passed"])
+            told, passed = one_line(error), False
+        found.append({"what": str(what), "passed": passed, "found": told})
+
+    read: list[Any] = []
 
     def verify_itself() -> str:
+        read.append(Report.load(options.report))
         return (
-            f"its id is that of what it says, {Report.load(options.report).id}. "
-            "Compare it with the id that was filed: whoever edits a report can write "
-            "one that fits"
+            f"its id is that of what it says, {read[0].id}. Compare it with the id that "
+            "was filed: whoever edits a report can write one that fits"
         )
 
-    if say(options.report, verify_itself):
-        report = Report.load(options.report)
+    say(options.report, verify_itself)
+    for report in read:
         for path in options.files:
             say(path, partial(_verify_file, report, path))
         if options.ledger is not None:
@@ -192,10 +206,13 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found)
     else:
+        print(*(f"{report.verdict}\n" for report in read), sep="", end="")
         for each in found:
             word = "pass" if each["passed"] else "FAIL"
             print(f"{word}  {each['what']}: {each['found']}")
-    return 0 if all(each["passed"] for each in found) else 1
+    if not all(each["passed"] for each in found):
+        return 1
+    return exit_code(report.certificate for report in read)
 
 
 def _verify_file(report: Any, path: Path) -> str:
@@ -260,12 +277,11 @@ def read_claim(path: Path) -> Any:
 
     try:
         document = json.loads(path.read_text("utf-8"))
-    except ValueError:
-        raise ValueError(f"'{path}' must be a file of JSON.") from None
-    known = isinstance(document, dict)
-    if known and document.get("schema") == "skparisk.certificate":
+    except ValueError:  # no certificate, but maybe a page
+        document = None
+    if isinstance(document, dict) and document.get("schema") == "skparisk.certificate":
         return FiledCertificate.from_dict(document)
-    return Report.from_dict(document)
+    return Report.load(path)
 
 
 def load_model(path: Path) -> Any:

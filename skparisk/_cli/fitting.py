@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from skparisk._checks import check_n_jobs
+from skparisk._cli._files import NewFiles
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
     add_declared,
+    add_force,
     checked,
     declared_in,
+    exit_code,
     import_skops,
     print_json,
     read_policy,
@@ -41,6 +45,8 @@ ESTIMATORS = {
     "linear-svc": ("sklearn.svm", "LinearSVC"),
 }
 _MOST_CLASSES = 20
+# Bytes that a model or a report takes at most, besides what it has of a reference.
+_ROOM = 8 * 2**20
 # Records of a schema that the scales of columns are taken from.
 _N_OF_SCHEMA = 2048
 
@@ -198,7 +204,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         n_pairs=options.n_pairs or "auto",
         n_jobs=options.n_jobs,
         random_state=options.seed,
-        verbose=0 if options.json else 1,
+        verbose=int(sys.stderr.isatty() and not (options.json or options.quiet)),
     )
     model = PrivateEstimator(
         _pipeline_of(options.estimator, public),
@@ -345,6 +351,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help=f"{ENDINGS}; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    add_force(parser)
     scored = parser.add_argument_group("a score that may be filed")
     scored.add_argument(
         "--test", type=Path, metavar="TEST.csv", help="private records to score it on"
@@ -380,22 +388,27 @@ def run(options: argparse.Namespace) -> int:
     from skparisk.metrics import private_score
     from skparisk.report import Report
 
-    check_files(options)
+    if options.output.suffix != ".skops":
+        raise ValueError(f"--output must end in .skops, got '{options.output}'.")
     check_columns(options)
     check_score(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
     about = {"ledger": opened, "policy": policy, **declared_in(options)}
     rehearse(options, about)
-    prepared = prepare(options)
-    if opened is not None and options.score is not None:
-        with opened:  # for the fit alone there may be room
-            check_room(options.epsilon, options.score_epsilon)
-    check_secret(opened, options)
-    scores = {}
-    with contextlib.nullcontext() if opened is None else opened:
+    written = [options.output, *options.report]
+    room = _ROOM if options.reference is None else _ROOM + size_of(options.reference)
+    with (
+        NewFiles(written, force=options.force, room=room) as files,
+        contextlib.nullcontext() if opened is None else opened,
+    ):
+        if opened is not None:
+            check_room(*levels_of(options))
+        prepared = prepare(options)
+        check_secret(opened, options)
         fit_without_leaks(prepared.model, prepared.reference | prepared.data)
-        skops_io.dump(prepared.model, options.output)
+        files.write(options.output, skops_io.dumps(prepared.model))
+        scores = {}
         if prepared.test:
             scores[f"{options.score} of {options.test.name}"] = private_score(
                 prepared.model,
@@ -404,14 +417,9 @@ def run(options: argparse.Namespace) -> int:
                 epsilon=options.score_epsilon,
                 y_bounds=options.target_bounds,
             )
-    report = Report(
-        prepared.model,
-        scores=scores,
-        files=[options.output],
-        **about,
-    )
-    for path in options.report:
-        report.save(path)
+        report = Report(prepared.model, scores=scores, files=[options.output], **about)
+        for path in options.report:
+            files.write(path, report._content(path))
     checks = () if policy is None else report.check(policy)
     # Of a secret sample it would tell of the noise, whose scale depends on all records.
     hint = ""
@@ -420,14 +428,27 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
         found = {name: report.document[name] for name in names}
-        print_json(found | {"hint": hint})
+        print_json({"verdict": report.verdict} | found | {"hint": hint})
     else:
-        print(f"{report.verdict}\n{report.certificate.guarantee}")
+        claimed = f"The claim: {report.certificate.guarantee}"
+        print(report.verdict, *report.rests_on, claimed, sep="\n")
         print(hint, end="\n" * bool(hint))
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
-        print("Written:", *(str(path) for path in (options.output, *options.report)))
+        print("Written:", *map(str, written))
         print(*(f"{check}\n" for check in checks), sep="", end="")
-    return 0 if all(check.passed for check in checks) else 1
+    claims = [report.certificate, *(score.certificate for score in scores.values())]
+    return exit_code(claims, checks)
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file; 0 of none, which is refused when it is read."""
+    return path.stat().st_size if path.is_file() else 0
+
+
+def levels_of(options: argparse.Namespace) -> list[Any]:
+    """Return what is asked for, as plain numbers: of the model, and of its score."""
+    score = [] if options.score is None else [options.score_epsilon]
+    return [(options.epsilon, 0.0, options.gamma), *score]
 
 
 def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
@@ -442,40 +463,31 @@ def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
             raise ValueError(f"this would not be private: {leak}") from leak
 
 
-def check_files(options: argparse.Namespace) -> None:
-    """Refuse files that could not be written after the release."""
-    if options.output.suffix != ".skops":
-        raise ValueError(f"--output must end in .skops, got '{options.output}'.")
-    written = [options.output, *options.report]
-    for path in written:
-        try:
-            path.open("xb").close()
-        except OSError as error:
-            raise ValueError(
-                f"'{path}' must be a new file in a folder that exists and can be "
-                f"written to: {error.strerror}."
-            ) from None
-        path.unlink()
-    if len({path.resolve() for path in written}) < len(written):
-        raise ValueError("give each --report another file.")
-
-
 def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     """Write reports of such a claim to nowhere: what fails must fail before the fit."""
+    from skparisk._words import reasons_against
     from skparisk.core.claim import Assumption, as_certificate
     from skparisk.report import Report
 
     secret = options.secret_sample is not None
-    claim = as_certificate((options.epsilon, 0.0, options.gamma)).weaken(
+    claim, *score = map(as_certificate, levels_of(options))
+    claim = claim.weaken(
         relation="replace-one",
         assumptions=[Assumption.SECRET_DRAW] if secret else [],
     )
+    for option, each in zip(
+        ("epsilon", "score-epsilon"), (claim, *score), strict=False
+    ):
+        if not each.private:
+            raise ValueError(
+                f"--{option} must be smaller, got {each.epsilon:g}. "
+                f"{' '.join(reasons_against(each))}"
+            )
     report = Report(claim, **about)
     for path in options.report:
         report._content(path)
     if about["policy"] is None:
         return
-    score = [] if options.score is None else [as_certificate(options.score_epsilon)]
     # A reference can be audited afterwards; for a secret sample there is no such audit.
     open_yet = () if secret else ("reference_audited",)
     for check in about["policy"].check(claim, *score):

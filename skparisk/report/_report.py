@@ -160,9 +160,7 @@ class Policy:
         """
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
-        stands = "it stands" if wrong.private else " ".join(words.void_reasons(wrong))
-        leaks = "released without noise: " + " ".join(words.leaks(wrong))
-        found = stands or (leaks if wrong.leaks else " ".join(words.doubts(wrong)))
+        found = " ".join(words.reasons_against(wrong)) or "it stands"
         checks = [
             Check("guarantee", wrong.private, found, "it stands as it is written")
         ]
@@ -333,8 +331,8 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
         Section("How it was computed", rows=tuple(words.how_rows(claim))),
         Section(
             "Taken on trust",
-            () if _trusted(claim) else ("Nothing but the software itself.",),
-            items=_trusted(claim),
+            () if _rests_on(claim) else ("Nothing but the software itself.",),
+            items=(*words.doubts(claim), *_rests_on(claim)),
         ),
         Section("Not protected", items=_not_protected(claim)),
         _budget(document["ledger"]),
@@ -389,10 +387,10 @@ def _unit(claim: Claim) -> str:
     return words.unit_of(claim)
 
 
-def _trusted(claim: Claim) -> tuple[str, ...]:
+def _rests_on(claim: Claim) -> tuple[str, ...]:
     """Return the words of others that the claim rests on."""
     given = (f"{text[0].upper()}{text[1:]}." for text in claim.conditions)
-    return (*given, *words.doubts(claim), *words.provisos(claim))
+    return (*words.provisos(claim), *given)
 
 
 def _not_protected(claim: Claim) -> tuple[str, ...]:
@@ -471,6 +469,8 @@ def _checks(document: Mapping[str, Any]) -> Section:
     return Section(title, (said,), table=table, alarm=not kept)
 
 
+# The document that a page is made of, in the page.
+_DOCUMENT = re.compile("<template id='document'>(.*)</template>", re.DOTALL)
 # No script, no network: the page says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -761,16 +761,46 @@ class Report:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the report that was saved as JSON; ValueError as of `from_dict`."""
-        return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
+        """Return the report that was saved as JSON or HTML.
+
+        Raises
+        ------
+        ValueError
+            As of `from_dict`; or if a page is not what its document gives.
+        """
+        text = Path(path).read_text("utf-8", errors="replace")
+        kept = _DOCUMENT.search(text)
+        try:
+            document = json.loads(html.unescape(kept[1]) if kept else text)
+        except ValueError:
+            raise ValueError(
+                f"'{path}' must be a report, as .json or .html, and holds neither."
+            ) from None
+        report = cls.from_dict(document)
+        if kept and report.to_html() != text:
+            by = document["versions"]["skparisk"]
+            other = "" if by == __version__ else f", or by version {by} of skparisk"
+            raise ValueError(
+                f"'{path}' is not the page that the document in it gives: it was "
+                f"edited since it was written{other}."
+            )
+        return report
 
     def check(self, policy: Policy) -> tuple[Check, ...]:
         """Check the claim and its private scores against a policy."""
+        return policy.check(*self.claims)
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claim, and those of private scores."""
         private = [one["certificate"] for one in self.document["scores"]]
-        claims = [
-            FiledCertificate.from_dict(each) for each in private if each is not None
-        ]
-        return policy.check(self.certificate, *claims)
+        scores = [FiledCertificate.from_dict(each) for each in private if each]
+        return [self.certificate, *scores]
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """What the guarantee rests on, in whole sentences."""
+        return _rests_on(self.certificate)
 
     @property
     def id(self) -> str:
@@ -786,14 +816,8 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Whether the guarantee stands, in a few words."""
-        if self.certificate.private:
-            return "The guarantee stands as it is written below."
-        if self.certificate.void:
-            return "NOT private: there is no guarantee."
-        if self.certificate.leaks:
-            return "NOT private as a whole: something was released without noise."
-        return "The guarantee does NOT stand: it may not be about these people."
+        """Whether the guarantee stands, for whom, and if not why."""
+        return words.verdict(self.certificate)
 
     def to_json(self) -> str:
         """Return it as strict JSON."""
