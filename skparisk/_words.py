@@ -263,8 +263,8 @@ PROVISOS = {
         "these steps on other public records and wrap them in a FrozenEstimator."
     ),
     Assumption.FROZEN_PARTS: (
-        "Frozen parts of the estimator are taken to have been fitted on public records; "
-        "this is not checked."
+        "Frozen parts of the estimator are taken to have been fitted on public "
+        "records; this is not checked."
     ),
 }
 

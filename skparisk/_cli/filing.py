@@ -193,8 +193,8 @@ def run_verify(options: argparse.Namespace) -> int:
     def verify_itself() -> str:
         read.append(Report.load(options.report))
         return (
-            f"its id is that of what it says, {read[0].id}. Compare it with the id that "
-            "was filed: whoever edits a report can write one that fits"
+            f"its id is that of what it says, {read[0].id}. Compare it with the id "
+            "that was filed: whoever edits a report can write one that fits"
         )
 
     say(options.report, verify_itself)
