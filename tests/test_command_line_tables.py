@@ -84,6 +84,14 @@ UNUSABLE = {
         ),
         "'id' holds 240 in 240 records, 'day' holds 240 in 240 records",
     ),
+    "whole numbers that never repeat": (
+        lambda f: f.assign(code=range(70_000, 70_000 + N)),
+        "'code' of 'odd_public.csv' holds another whole number in each record, as",
+    ),
+    "numbers by their name": (
+        lambda f: f.assign(Kundennummer=f.index * 5e6),
+        "'Kundennummer' of 'odd_public.csv' seems to say whose a row is: give --drop",
+    ),
     "the way out": (
         lambda f: f.assign(**{"the id": [f"C{i}" for i in range(N)]}),
         "leave them out with --drop 'the id'",
@@ -171,6 +179,19 @@ def test_an_open_quote_would_swallow_people(folder, capsys, place):
     argv = fit_argv("open")
     argv[1] = "open.csv"
     assert "must close each quote that it opens" in refused(argv, capsys)
+
+
+def test_quantities_that_never_repeat_are_features(plain):
+    """Of few records by chance, and of many where they are written as quantities."""
+    beside = [range(0, 50_000 * N, 50_000), [float(i) for i in range(N)]]
+    for kind in ("own", "others"):
+        frame = pd.read_csv(f"plain_{kind}.csv")
+        frame = frame.assign(sales=beside[0], day=beside[1])
+        frame.to_csv(f"quantities_{kind}.csv", index=False)
+    argv = fit_argv("quantities", reference=("--reference", "quantities_others.csv"))
+    argv[1] = "quantities_own.csv"
+    data = fitting.prepare(make_parser().parse_args(argv)).data
+    assert {"sales", "day"} < {*data["X"]}
 
 
 def test_a_target_has_a_name(capsys):
