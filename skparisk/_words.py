@@ -569,30 +569,30 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
 
 def gain_rows(claim: Claim) -> list[tuple[str, str]]:
     """Return what the claim means."""
-    return [("what an attacker gains", _gain(claim)), *_rows_of_membership(claim)]
+    words, gained = gain(claim), claim.advantage
+    if not claim.void and gained.risk and gained.quantile < 1:
+        share, most = people_text(gained.risk), guesses_text(gained.quantile)
+        words += f"; for {share} of 100 people at most {most} times in 100"
+    return [("what an attacker gains", words), *membership_rows(claim)]
 
 
-def _gain(claim: Claim) -> str:
-    """Return what an attacker gains, in numbers of right guesses."""
+def gain(claim: Claim) -> str:
+    """Return what an attacker gains, as a number of right guesses."""
     if claim.void:
         return "nothing is guaranteed"
-    gain = claim.advantage
-    once = f"at most {guesses_text(gain.mean)} times in 100"
+    once = f"at most {guesses_text(claim.advantage.mean)} times in 100"
     words = (
         f"someone who knows everything but whether it was you guesses right {once} "
         "instead of 50"
     )
-    if gain.risk:
+    if claim.advantage.risk:
         words += ", on average over people"
-        if gain.quantile < 1:
-            share, most = people_text(gain.risk), guesses_text(gain.quantile)
-            words += f"; for {share} of 100 people at most {most} times in 100"
     if claim.leaks:
         words += ", not counting what was released without noise"
     return words
 
 
-def _rows_of_membership(claim: Claim) -> list[tuple[str, str]]:
+def membership_rows(claim: Claim) -> list[tuple[str, str]]:
     """Return what a claim about a secret sample means for one of the records."""
     evidence = claim.evidence
     if evidence is None or evidence.n_candidates is None or claim.void:

@@ -3,6 +3,7 @@
 import builtins
 import contextlib
 import functools
+import hashlib
 import json
 import math
 import os
@@ -164,6 +165,73 @@ def test_verify_refuses_an_edited_report(folder, capsys):
     (folder / "no.json").write_text("{")
     assert main(["verify", "no.json"]) == 1
     assert "'no.json' must be a report, as .json or .html" in capsys.readouterr().out
+
+
+def test_verify_refuses_an_edited_page(folder, capsys):
+    assert main(["verify", "r.html", "model.skops"]) == 0
+    page = (folder / "r.html").read_text()
+    (folder / "edited.html").write_text(page.replace("at epsilon 2", "at epsilon 1", 1))
+    assert main(["verify", "edited.html", "model.skops"]) == 1
+    assert "is not the page that the document in it gives" in capsys.readouterr().out
+
+
+def test_a_decision_names_the_report_that_it_is_about(folder, capsys):
+    argv = ["decide", "r.html", "--checker", "A. Steward", "--decision", "approved"]
+    assert main([*argv, "--reason", "within policy", "--output", "decided.json"]) == 0
+    decided = Report.load("decided.json")
+    assert decided.document["decides"] == Report.load("r.json").id
+    assert decided.document["decision"]["reason"] == "within policy"
+    assert main(["verify", "decided.json", "model.skops"]) == 0
+
+
+def test_the_report_says_what_was_released_and_from_which_reference(folder):
+    details = Report.load("r.json").document["details"]
+    assert details["released"] == {
+        "model": "Ridge",
+        "columns": "age, hours, job",
+        "numbers with noise": "6",
+        "target": "wage",
+        "columns left out": "none",
+        "numbers are moved to": details["released"]["numbers are moved to"],
+        "target is moved to": details["released"]["target is moved to"],
+        "prepared": details["released"]["prepared"],
+    }
+    assert details["released"]["numbers are moved to"].startswith(
+        "age 18 to 89; hours "
+    )
+    digest = hashlib.sha256((folder / "public.csv").read_bytes()).hexdigest()
+    assert details["reference"] == {
+        "file": "public.csv",
+        "SHA-256": digest,
+        "rows": str(N),
+    }
+
+
+def test_scores_stand_beside_those_of_public_records_and_of_a_constant(capsys):
+    argv = ["fit", "private_classes.csv", "--target", "high", "--estimator"]
+    argv += ["logistic", *FIT, "--epsilon", "20", "--reference", "public_classes.csv"]
+    assert main([*argv, "--output", "majority.skops"]) == 0
+    printed = capsys.readouterr().out
+    counts = pd.read_csv("public_classes.csv")["high"].value_counts(normalize=True)
+    assert f"score of a constant answer: {counts.max():.2g}\n" in printed
+    assert "score of public records alone: " in printed
+    assert "score of the private model: " in printed
+    assert "score without noise: not told" in printed
+
+
+def test_what_forms_ask_for_is_read_from_a_file(folder, capsys):
+    (folder / "about.toml").write_text(
+        'controller = "A city"\nreview_date = 2027-01-01\nproject = "in the file"\n'
+    )
+    (folder / "c.json").write_text(json.dumps(as_certificate(0.5).to_dict()))
+    argv = ["report", "c.json", "--about", "about.toml", "--output", "about.json"]
+    assert main([*argv, "--project", "as an option"]) == 0
+    declared = Report.load("about.json").document["declared"]
+    told = [declared[name] for name in ("controller", "review_date", "project")]
+    assert told == ["A city", "2027-01-01", "as an option"]
+    (folder / "odd.toml").write_text('boss = "x"\n')
+    argv = fit_argv("bad", "--about", "odd.toml")
+    assert "about must have keys among" in refused(argv, capsys)
 
 
 def test_verify_says_that_an_id_alone_is_no_proof(capsys):

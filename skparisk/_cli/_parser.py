@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 ENDINGS = "ends in .html, .json or .md"
 
+# The options among what is declared; a file of the others is TOML.
 _DECLARED = {
     "project": "what it was made for",
     "data_set": "name and version of the data",
@@ -58,18 +59,35 @@ def add_declared(parser: argparse.ArgumentParser) -> None:
     for name, text in _DECLARED.items():
         option = f"--{name.replace('_', '-')}"
         group.add_argument(option, default="", metavar="TEXT", help=text)
+    group.add_argument(
+        "--about",
+        type=Path,
+        metavar="ABOUT.toml",
+        help="a file with any of these, and of what else forms ask for: controller, "
+        "purpose, legal_basis, requester, contact, reviewer, review_date, "
+        "reference_source",
+    )
 
 
 def declared_in(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was declared."""
-    return {name: getattr(options, name) for name in _DECLARED}
+    """Return what was declared, by options or in a file; options come first."""
+
+    def read(path: Path) -> dict[str, str]:
+        found = tomllib.loads(path.read_text("utf-8"))
+        return {name: str(text) for name, text in found.items()}
+
+    given = {} if options.about is None else read_toml(read, options.about)
+    given |= {
+        name: getattr(options, name) for name in _DECLARED if getattr(options, name)
+    }
+    return {"about": given}
 
 
 def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
     """Return what is read of a file, or say what is wrong with it, and with which."""
     try:
         return read(path)
-    except (TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"'{path}' must be a file of TOML: {error}.") from None
 
 

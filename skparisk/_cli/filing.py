@@ -61,7 +61,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "source",
         type=Path,
         metavar="SOURCE",
-        help="model (.skops), certificate or report (.json)",
+        help="model (.skops), certificate (.json) or report (.json, .html)",
     )
     made.add_argument(
         "--output",
@@ -75,16 +75,33 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     add_declared(made)
     add_force(made)
     made.set_defaults(run=run_report)
+    decided = commands.add_parser(
+        "decide",
+        help="write a report with a decision",
+        description="Write a new report, with a decision and the id of the one that "
+        "was decided on.",
+    )
+    decided.add_argument("report", type=Path, metavar="REPORT")
+    decided.add_argument("--checker", required=True, metavar="NAME", help="who decides")
+    decided.add_argument("--decision", required=True, metavar="TEXT")
+    decided.add_argument("--reason", default="", metavar="TEXT")
+    decided.add_argument("--date", default="", metavar="DAY", help="default: today")
+    decided.add_argument(
+        "--output", required=True, type=Path, metavar="FILE", help=ENDINGS
+    )
+    add_force(decided)
+    decided.set_defaults(run=run_decide)
     verified = commands.add_parser(
         "verify",
         help="compare a report with the files that it is about",
-        description="Verify that the id of a report is that of what it says; that "
+        description="Verify that the id of a report is that of what it says; that a "
+        "page, as .html, is what the document in it gives; that "
         "files are those that it is about, by their SHA-256; that a model holds the "
         "same certificate; and that a ledger has all that it had then. This is no "
         "signature: whoever can exchange all files can write them anew, with an id "
         "that fits. Compare the id with the one that was filed.",
     )
-    verified.add_argument("report", type=Path, metavar="REPORT.json")
+    verified.add_argument("report", type=Path, metavar="REPORT")
     verified.add_argument("files", nargs="*", type=Path, metavar="FILE")
     verified.add_argument("--ledger", type=Path, metavar="FILE")
     verified.add_argument("--json", action="store_true")
@@ -98,7 +115,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "What is checked is what it says: there is no signature by which to know who "
         "wrote it (see verify).",
     )
-    checked.add_argument("report", type=Path, metavar="REPORT.json")
+    checked.add_argument("report", type=Path, metavar="REPORT")
     checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
     checked.add_argument("--json", action="store_true")
     checked.set_defaults(run=run_check)
@@ -120,7 +137,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     export.add_argument("path", metavar="FILE")
     export.add_argument("output", type=Path, metavar="OUT.jsonl", help="a new file")
     export.set_defaults(run=run_export)
-    return [made, verified, checked, ledger, create, show, export]
+    return [made, decided, verified, checked, ledger, create, show, export]
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -130,7 +147,7 @@ def run_report(options: argparse.Namespace) -> int:
 
     path, declared = options.source, declared_in(options)
     more = {"policy": options.policy, "ledger": options.ledger}
-    given = [name for name, value in (declared | more).items() if value]
+    given = [name for name, value in (declared["about"] | more).items() if value]
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
         if given:
@@ -157,6 +174,19 @@ def _file(report: Any, options: argparse.Namespace) -> int:
     write_new(options.output, content, force=options.force)
     print(report.verdict)
     return exit_code([report.certificate])
+
+
+def run_decide(options: argparse.Namespace) -> int:
+    """Write a report with a decision."""
+    from skparisk.report import Report
+
+    decided = Report.load(options.report).decide(
+        checker=options.checker,
+        decision=options.decision,
+        date=options.date,
+        reason=options.reason,
+    )
+    return _file(decided, options)
 
 
 def run_check(options: argparse.Namespace) -> int:

@@ -59,6 +59,7 @@ class Prepared:
     reference: dict[str, Any]
     data: dict[str, Any]
     test: dict[str, Any]
+    details: dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +102,50 @@ class _Public:
             )
         return cls(as_table(features, kinds, MISSING), y, kinds, MISSING, beside)
 
+    def ranges(self) -> Any:
+        """Return the least and the largest number of each column of numbers."""
+        return self.X[[name for name in self.kinds if self.kinds[name]]].agg(
+            ["min", "max"]
+        )
+
     def clip(self, X: Any) -> None:
         """Move numbers to the range of public ones: no fit may fail by one of them."""
-        numbers = [name for name in self.kinds if self.kinds[name]]
-        known = self.X[numbers]
-        X[numbers] = X[numbers].clip(known.min(), known.max(), axis=1)
+        ranges = self.ranges()
+        X[ranges.columns] = X[ranges.columns].clip(*ranges.to_numpy(), axis=1)
+
+    def details(self, options: argparse.Namespace) -> dict[str, dict[str, str]]:
+        """Return what is public of a release: for its report."""
+        import numpy as np
+
+        from skparisk.report._report import sha256_of
+
+        classes = options.estimator != "ridge"
+        path = options.schema if options.reference is None else options.reference
+        ranges = "; ".join(
+            f"{name} {low:g} to {high:g}" for name, (low, high) in self.ranges().items()
+        )
+        released = {
+            "target": options.target,
+            "columns left out": ", ".join(options.drop) or "none",
+            "numbers are moved to": ranges or "there are none",
+            "prepared": "gaps are filled, numbers scaled and words coded by what the "
+            "public records, or the schema, hold; by this command",
+        }
+        constant = 0.0  # of an R2, for the mean
+        if classes:
+            _, counts = np.unique(self.y, return_counts=True)
+            constant = counts.max() / counts.sum()
+        else:
+            low, high = self.y.min(), self.y.max()
+            released["target is moved to"] = f"{low:g} to {high:g}"
+        quality = {
+            "what scores are": "accuracy" if classes else "R2, 1 at best",
+            "score of a constant answer": f"{constant:.2g}",
+        }
+        reference = {"file": path.name, "SHA-256": sha256_of(path)}
+        if options.reference is not None:
+            reference["rows"] = str(len(self.y))
+        return {"released": released, "reference": reference, "quality": quality}
 
     @classmethod
     def of_schema(
@@ -219,6 +259,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         given if beside else {},
         records_of(options.data),
         records_of(options.test, fitted=False),
+        public.details(options),
     )
 
 
@@ -417,22 +458,32 @@ def run(options: argparse.Namespace) -> int:
                 epsilon=options.score_epsilon,
                 y_bounds=options.target_bounds,
             )
-        report = Report(prepared.model, scores=scores, files=[options.output], **about)
+        report = Report(
+            prepared.model,
+            scores=scores,
+            files=[options.output],
+            details=prepared.details,
+            **about,
+        )
         for path in options.report:
             files.write(path, report._content(path))
     checks = () if policy is None else report.check(policy)
     # Of a secret sample it would tell of the noise, whose scale depends on all records.
-    hint = ""
+    hint, quality = "", {}
     if options.secret_sample is None:
         hint = advise(prepared.model, command_line=True)
+        quality = report.document["details"]["quality"]
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
         found = {name: report.document[name] for name in names}
-        print_json({"verdict": report.verdict} | found | {"hint": hint})
+        print_json(
+            {"verdict": report.verdict} | found | {"hint": hint, "quality": quality}
+        )
     else:
         claimed = f"The claim: {report.certificate.guarantee}"
         print(report.verdict, *report.rests_on, claimed, sep="\n")
         print(hint, end="\n" * bool(hint))
+        print(*(f"{name}: {text}\n" for name, text in quality.items()), sep="", end="")
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
         print("Written:", *map(str, written))
         print(*(f"{check}\n" for check in checks), sep="", end="")
