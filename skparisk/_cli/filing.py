@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-from skparisk._cli._files import write_new
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
@@ -170,6 +169,8 @@ def run_report(options: argparse.Namespace) -> int:
 
 def _file(report: Any, options: argparse.Namespace) -> int:
     """Write a report, and say whether its claim stands."""
+    from skparisk.report._files import write_new
+
     content = report._content(options.output)
     write_new(options.output, content, force=options.force)
     print(report.verdict)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from skparisk._checks import check_n_jobs
-from skparisk._cli._files import NewFiles
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
@@ -428,6 +427,7 @@ def run(options: argparse.Namespace) -> int:
     from skparisk.ledger import PrivacyLedger, check_room
     from skparisk.metrics import private_score
     from skparisk.report import Report
+    from skparisk.report._files import NewFiles
 
     if options.output.suffix != ".skops":
         raise ValueError(f"--output must end in .skops, got '{options.output}'.")
@@ -438,7 +438,8 @@ def run(options: argparse.Namespace) -> int:
     about = {"ledger": opened, "policy": policy, **declared_in(options)}
     rehearse(options, about)
     written = [options.output, *options.report]
-    room = _ROOM if options.reference is None else _ROOM + size_of(options.reference)
+    reference = options.reference
+    room = _ROOM + (0 if reference is None else reference.stat().st_size)
     with (
         NewFiles(written, force=options.force, room=room) as files,
         contextlib.nullcontext() if opened is None else opened,
@@ -489,11 +490,6 @@ def run(options: argparse.Namespace) -> int:
         print(*(f"{check}\n" for check in checks), sep="", end="")
     claims = [report.certificate, *(score.certificate for score in scores.values())]
     return exit_code(claims, checks)
-
-
-def size_of(path: Path) -> int:
-    """Return the bytes of a file; 0 of none, which is refused when it is read."""
-    return path.stat().st_size if path.is_file() else 0
 
 
 def levels_of(options: argparse.Namespace) -> list[Any]:

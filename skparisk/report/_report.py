@@ -34,6 +34,7 @@ from skparisk.core.noise import AdditiveNoise
 from skparisk.core.rounding import add_up, ceil_text
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
+from skparisk.report._files import write_new
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,15 @@ class Check:
     found: str
     required: str
 
-    def __str__(self) -> str:
+    @property
+    def result(self) -> str:
+        """Whether it is kept, and why."""
         word = "pass" if self.passed else "FAIL"
-        return f"{word}  {self.rule}: {self.found} (required: {self.required})"
+        return f"{word}: {self.found} (required: {self.required})"
+
+    def __str__(self) -> str:
+        word, said = self.result.split(": ", 1)
+        return f"{word}  {self.rule}: {said}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,8 +308,6 @@ class Section:
     texts: tuple[str, ...] = ()
     rows: Rows = ()
     items: tuple[str, ...] = ()
-    # A table of several columns: the first row is its head.
-    table: tuple[tuple[str, ...], ...] = ()
     # Whether the texts are a warning.
     alarm: bool = False
     # HTML that is shown as it is, of this file alone.
@@ -476,16 +481,12 @@ def _not_protected(claim: Claim) -> tuple[str, ...]:
 
 
 def _budget(ledger: Mapping[str, Any] | None) -> Section:
+    title = "The budget"
     if ledger is None:
         text = "No ledger was given: what else was released of these people is unknown."
-        return Section("The budget", (text,))
-    releases = tuple(tuple(row) for row in ledger["releases"])
-    head = ("number", "time", "level", "what")
-    return Section(
-        "The budget",
-        rows=tuple(ledger["rows"].items()),
-        table=(head, *releases) if releases else (),
-    )
+        return Section(title, (text,))
+    releases = ((f"release {row[0]}", ", ".join(row[1:])) for row in ledger["releases"])
+    return Section(title, rows=(*ledger["rows"].items(), *releases))
 
 
 def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
@@ -510,19 +511,11 @@ def _checks(document: Mapping[str, Any]) -> Section:
     title, checks = "Checks against a policy", document["checks"]
     if checks is None:
         return Section(title, ("No policy was given.",))
-    kept = all(check["passed"] for check in checks)
-    rows = tuple(
-        (
-            check["rule"],
-            "pass" if check["passed"] else "FAIL",
-            check["found"],
-            check["required"],
-        )
-        for check in checks
-    )
+    told = [Check(**check) for check in checks]
+    kept = all(check.passed for check in told)
     said = "Every rule is kept." if kept else "It does not keep the policy."
-    table = (("rule", "result", "found", "required"), *rows)
-    return Section(title, (said,), table=table, alarm=not kept)
+    rows = tuple((check.rule, check.result) for check in told)
+    return Section(title, (said,), rows, alarm=not kept)
 
 
 # The document that a page is made of, in the page.
@@ -554,7 +547,6 @@ table.pairs { table-layout: fixed; }
 table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
-.wide { overflow-x: auto; overflow-wrap: break-word; margin-top: 1rem; }
 @media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
   body { max-width: none; font-size: 10pt; } h2 { break-after: avoid; }
   tr { break-inside: avoid; } footer { position: fixed; bottom: 0; margin: 0; } }
@@ -608,21 +600,6 @@ def _section_in_html(section: Section) -> str:
     if section.items:
         listed = "".join(f"<li>{_text(item)}</li>" for item in section.items)
         parts.append(f"<ul>{listed}</ul>")
-    if section.table:
-        head, *others = section.table
-        titles = "".join(f"<th scope='col'>{_text(name)}</th>" for name in head)
-        rows = "".join(
-            f"<tr><th scope='row'>{_text(row[0])}</th>"
-            f"{''.join(f'<td>{_text(cell)}</td>' for cell in row[1:])}</tr>"
-            for row in others
-        )
-        # It may be wider than a phone, and is then scrolled, also by keys.
-        parts.append(
-            f"<div class='wide' role='region' tabindex='0' "
-            f"aria-label='{_text(section.title)}'>"
-            f"<table>{caption}<thead><tr>{titles}</tr></thead>"
-            f"<tbody>{rows}</tbody></table></div>"
-        )
     return f"<section>{''.join(parts)}</section>\n"
 
 
@@ -641,8 +618,6 @@ def as_markdown(
         if section.rows:
             lines += ["", *_table((("field", "value"), *section.rows))]
         lines += ["", *(f"- {_plain(item)}" for item in section.items)]
-        if section.table:
-            lines += ["", *_table(section.table)]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
@@ -720,13 +695,10 @@ class Report:
         limits of the policy, also if `source` is a ledger that holds it. Any other is
         marked as "inside the environment only".
 
-    project, data_set, product, use, not_for : str, default=""
-        Declarations, taken over as they are.
-
     about : mapping of str to str, default=None
-        More of these, as forms ask for them: controller, purpose, legal_basis,
-        requester, contact, reviewer, review_date, reference_source. What is not given
-        is an empty line.
+        Declarations, taken over as they are: project, data_set, product, use, not_for,
+        controller, purpose, legal_basis, requester, contact, reviewer, review_date,
+        reference_source. What is not given is an empty line.
 
     details : mapping of str to mapping of str to str, default=None
         Rows to add on what is "released", on the "reference" and on the "quality": of
@@ -759,7 +731,7 @@ class Report:
     --------
     >>> from skparisk.core import as_certificate
     >>> from skparisk.report import Report
-    >>> report = Report(as_certificate(0.5), project="wages")
+    >>> report = Report(as_certificate(0.5), about={"project": "wages"})
     >>> report.document["certificate"]["epsilon"], report.document["checks"]
     (0.5, None)
     >>> "# Privacy report: wages" in report.to_markdown()
@@ -777,25 +749,13 @@ class Report:
         policy: Policy | None = None,
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
-        project: str = "",
-        data_set: str = "",
-        product: str = "",
-        use: str = "",
-        not_for: str = "",
         about: Mapping[str, str] | None = None,
         details: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         if isinstance(source, PrivacyLedger) and ledger is None:
             ledger = source
         claim = _claim_of(source)
-        declared = dict.fromkeys(DECLARED, "") | {
-            "project": project,
-            "data_set": data_set,
-            "product": product,
-            "use": use,
-            "not_for": not_for,
-            **(about or {}),
-        }
+        declared = dict.fromkeys(DECLARED, "") | dict(about or {})
         unknown = [name for name in declared if name not in DECLARED]
         if unknown:
             raise ValueError(
@@ -975,8 +935,8 @@ class Report:
         return as_markdown(self.title, self.verdict, self._sections, head)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that ends in .html, .json or .md."""
-        Path(path).write_bytes(self._content(path))
+        """Write it to a file that ends in .html, .json or .md, and replace that."""
+        write_new(Path(path), self._content(path), force=True)
 
     def _content(self, path: str | os.PathLike[str]) -> bytes:
         """Return what is written to a file of that name."""
