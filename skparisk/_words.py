@@ -569,15 +569,18 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
 
 def gain_rows(claim: Claim) -> list[tuple[str, str]]:
     """Return what the claim means."""
-    words, gained = gain(claim), claim.advantage
-    if not claim.void and gained.risk and gained.quantile < 1:
+    gained, beyond = claim.advantage, ""
+    if gained.risk and gained.quantile < 1:
         share, most = people_text(gained.risk), guesses_text(gained.quantile)
-        words += f"; for {share} of 100 people at most {most} times in 100"
-    return [("what an attacker gains", words), *membership_rows(claim)]
+        beyond = f"; for {share} of 100 people at most {most} times in 100"
+    return [("what an attacker gains", gain(claim, beyond)), *membership_rows(claim)]
 
 
-def gain(claim: Claim) -> str:
-    """Return what an attacker gains, as a number of right guesses."""
+def gain(claim: Claim, beyond: str = "") -> str:
+    """Return what an attacker gains, as a number of right guesses, and what is beyond.
+
+    That is of single people, where the number is an average.
+    """
     if claim.void:
         return "nothing is guaranteed"
     once = f"at most {guesses_text(claim.advantage.mean)} times in 100"
@@ -586,7 +589,7 @@ def gain(claim: Claim) -> str:
         "instead of 50"
     )
     if claim.advantage.risk:
-        words += ", on average over people"
+        words += f", on average over people{beyond}"
     if claim.leaks:
         words += ", not counting what was released without noise"
     return words

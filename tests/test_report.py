@@ -139,6 +139,7 @@ def test_a_ledger_is_reported_as_all_its_releases():
     ledger = PrivacyLedger(2.0)
     empty = Report(ledger)
     assert empty.document["ledger"]["releases"] == []
+    assert empty.verdict == "Nothing was released yet."
     ledger.spend(0.5)
     ledger.spend(0.25)
     report = Report(ledger)
