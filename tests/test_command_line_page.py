@@ -43,7 +43,7 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     for command in COMMANDS:
         assert main(shlex.split(command)) == 0, command
     assert {shlex.split(command)[0] for command in COMMANDS} == {
-        *("ledger", "fit", "report", "check", "verify")
+        *("ledger", "fit", "report", "check", "verify", "decide")
     }
     shown = capsys.readouterr().out
     assert "FAIL" not in shown
