@@ -313,6 +313,12 @@ def caveats(claim: Claim) -> tuple[str, ...]:
     return (*reasons_against(claim), *provisos(claim))
 
 
+def rests_on(claim: Claim) -> tuple[str, ...]:
+    """Return what the guarantee rests on, in whole sentences."""
+    given = (f"{text[0].upper()}{text[1:]}." for text in conditions(claim))
+    return (*provisos(claim), *given)
+
+
 def verdict(claim: Claim) -> str:
     """Return in one sentence whether the guarantee stands, for whom, and if not why."""
     if not claim.n_releases:

@@ -220,15 +220,15 @@ def test_scores_stand_beside_those_of_public_records_and_of_a_constant(capsys):
 
 
 def test_what_forms_ask_for_is_read_from_a_file(folder, capsys):
-    (folder / "about.toml").write_text(
-        'controller = "A city"\nreview_date = 2027-01-01\nproject = "in the file"\n'
+    (folder / "form.toml").write_text(
+        'controller = "A city"\nreview_date = 2027-01-01\n'
     )
     (folder / "c.json").write_text(json.dumps(as_certificate(0.5).to_dict()))
-    argv = ["report", "c.json", "--about", "about.toml", "--output", "about.json"]
-    assert main([*argv, "--project", "as an option"]) == 0
+    argv = ["report", "c.json", "--about", "form.toml", "--output", "about.json"]
+    assert main(argv) == 0
     declared = Report.load("about.json").document["declared"]
     told = [declared[name] for name in ("controller", "review_date", "project")]
-    assert told == ["A city", "2027-01-01", "as an option"]
+    assert told == ["A city", "2027-01-01", ""]
     (folder / "odd.toml").write_text('boss = "x"\n')
     argv = fit_argv("bad", "--about", "odd.toml")
     assert "about must have keys among" in refused(argv, capsys)
@@ -289,15 +289,15 @@ def test_check_has_a_line_for_each_rule_and_an_exit_code(folder, capsys):
 def test_reports_of_models_certificates_and_reports(folder, capsys):
     (folder / "c.json").write_text(json.dumps(certificate().to_dict()))
     argv = ["report", "c.json", "--output", "c.md", "--policy", "strict.toml"]
-    assert main([*argv, "--ledger", "budget.ledger", "--use", "teaching"]) == 0
-    assert "| use (declared) | teaching |" in (folder / "c.md").read_text("utf-8")
+    assert main([*argv, "--ledger", "budget.ledger", "--about", "about.toml"]) == 0
+    assert "| data set (declared) | made up" in (folder / "c.md").read_text("utf-8")
     assert main(["report", "model.skops", "--output", "again.json"]) == 0
     files = Report.load(folder / "again.json").document["files"]
     assert files == Report.load(folder / "r.json").document["files"]
     assert main(["report", "r.json", "--output", "again.html"]) == 0
     assert (folder / "again.html").read_text() == (folder / "r.html").read_text()
-    argv = ["report", "r.json", "--output", "x.html", "--use", "x"]
-    assert "nothing can be added; got use" in refused(argv, capsys)
+    argv = ["report", "r.json", "--output", "x.html", "--about", "about.toml"]
+    assert "nothing can be added; got about" in refused(argv, capsys)
 
 
 def test_a_ledger_is_created_shown_and_exported(folder, capsys):

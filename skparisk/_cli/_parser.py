@@ -13,15 +13,6 @@ from typing import Any, NoReturn
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 ENDINGS = "ends in .html, .json or .md"
 
-# The options among what is declared; a file of the others is TOML.
-_DECLARED = {
-    "project": "what it was made for",
-    "data_set": "name and version of the data",
-    "product": "what is released",
-    "use": "intended use",
-    "not_for": "what it must not be used for",
-}
-
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage."""
@@ -53,34 +44,27 @@ def checked(
     return parse
 
 
-def add_declared(parser: argparse.ArgumentParser) -> None:
+def add_about(parser: argparse.ArgumentParser) -> None:
     """Add what is declared in a report."""
-    group = parser.add_argument_group("declared in the report, and taken over as it is")
-    for name, text in _DECLARED.items():
-        option = f"--{name.replace('_', '-')}"
-        group.add_argument(option, default="", metavar="TEXT", help=text)
-    group.add_argument(
+    parser.add_argument(
         "--about",
         type=Path,
         metavar="ABOUT.toml",
-        help="a file with any of these, and of what else forms ask for: controller, "
+        help="what is declared in the report, and taken over as it is: project, "
+        "data_set, product, use, not_for, and what else forms ask for: controller, "
         "purpose, legal_basis, requester, contact, reviewer, review_date, "
         "reference_source",
     )
 
 
-def declared_in(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was declared, by options or in a file; options come first."""
+def read_about(path: Path | None) -> dict[str, str]:
+    """Return what was declared in a file; nothing without one."""
 
     def read(path: Path) -> dict[str, str]:
         found = tomllib.loads(path.read_text("utf-8"))
         return {name: str(text) for name, text in found.items()}
 
-    given = {} if options.about is None else read_toml(read, options.about)
-    given |= {
-        name: getattr(options, name) for name in _DECLARED if getattr(options, name)
-    }
-    return {"about": given}
+    return {} if path is None else read_toml(read, path)
 
 
 def read_toml(read: Callable[[Path], Any], path: Path) -> Any:

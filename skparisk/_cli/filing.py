@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from zipfile import BadZipFile
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
-    add_declared,
+    add_about,
     add_force,
-    declared_in,
     exit_code,
     import_skops,
     one_line,
     print_json,
+    read_about,
     read_policy,
 )
 
@@ -71,7 +70,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     made.add_argument("--policy", type=Path, metavar="POLICY.toml")
     made.add_argument("--ledger", type=Path, metavar="FILE")
-    add_declared(made)
+    add_about(made)
     add_force(made)
     made.set_defaults(run=run_report)
     decided = commands.add_parser(
@@ -144,9 +143,8 @@ def run_report(options: argparse.Namespace) -> int:
     from skparisk.ledger import PrivacyLedger
     from skparisk.report import Report
 
-    path, declared = options.source, declared_in(options)
-    more = {"policy": options.policy, "ledger": options.ledger}
-    given = [name for name, value in (declared["about"] | more).items() if value]
+    path = options.source
+    given = [name for name in ("about", "policy", "ledger") if getattr(options, name)]
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
         if given:
@@ -162,7 +160,7 @@ def run_report(options: argparse.Namespace) -> int:
             policy=read_policy(options.policy),
             ledger=None if ledger is None else PrivacyLedger.open(ledger),
             files=[path] if path.suffix == ".skops" else [],
-            **declared,
+            about=read_about(options.about),
         )
     return _file(report, options)
 
@@ -209,41 +207,38 @@ def run_verify(options: argparse.Namespace) -> int:
     """Verify a report and files: one line for each."""
     from skparisk.report import Report
 
-    found: list[dict[str, Any]] = []
-
-    def say(what: object, verify: Callable[[], str]) -> None:
-        """Keep what a verification says, or how it was refused."""
-        try:
-            told, passed = verify(), True
-        except ValueError as error:
-            told, passed = one_line(error), False
-        found.append({"what": str(what), "passed": passed, "found": told})
-
-    read: list[Any] = []
-
-    def verify_itself() -> str:
-        read.append(Report.load(options.report))
-        return (
-            f"its id is that of what it says, {read[0].id}. Compare it with the id "
-            "that was filed: whoever edits a report can write one that fits"
+    report, found = None, []
+    try:
+        report = Report.load(options.report)
+        itself = (
+            f"its id is that of what it says, {report.id}. Compare it with the id that "
+            "was filed: whoever edits a report can write one that fits"
         )
-
-    say(options.report, verify_itself)
-    for report in read:
-        for path in options.files:
-            say(path, partial(_verify_file, report, path))
+    except ValueError as error:
+        itself = one_line(error)
+    found.append((options.report, report is not None, itself))
+    todo: list[tuple[Path, Callable[..., str]]] = []
+    if report is not None:
+        todo = [(path, _verify_file) for path in options.files]
         if options.ledger is not None:
-            say(options.ledger, partial(_verify_ledger, report, options.ledger))
+            todo.append((options.ledger, _verify_ledger))
+    for path, verify in todo:
+        try:
+            found.append((path, True, verify(report, path)))
+        except ValueError as error:
+            found.append((path, False, one_line(error)))
     if options.json:
-        print_json(found)
+        names = ("what", "passed", "found")
+        told = [(str(path), *more) for path, *more in found]
+        print_json([dict(zip(names, each, strict=True)) for each in told])
     else:
-        print(*(f"{report.verdict}\n" for report in read), sep="", end="")
-        for each in found:
-            word = "pass" if each["passed"] else "FAIL"
-            print(f"{word}  {each['what']}: {each['found']}")
-    if not all(each["passed"] for each in found):
+        if report is not None:
+            print(report.verdict)
+        for path, passed, said in found:
+            print(f"{'pass' if passed else 'FAIL'}  {path}: {said}")
+    if report is None or not all(passed for _, passed, _ in found):
         return 1
-    return exit_code(report.certificate for report in read)
+    return exit_code([report.certificate])
 
 
 def _verify_file(report: Any, path: Path) -> str:

@@ -17,13 +17,13 @@ from skparisk._checks import check_n_jobs
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
-    add_declared,
+    add_about,
     add_force,
     checked,
-    declared_in,
     exit_code,
     import_skops,
     print_json,
+    read_about,
     read_policy,
     read_toml,
 )
@@ -415,7 +415,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar=("LOW", "HIGH"),
         help="public bounds of the target, for errors",
     )
-    add_declared(parser)
+    add_about(parser)
     parser.set_defaults(run=run)
     return [parser]
 
@@ -424,6 +424,7 @@ def run(options: argparse.Namespace) -> int:
     """Fit, save and report; whatever can be refused is refused before the release."""
     skops_io = import_skops()
     from skparisk._hints import advise
+    from skparisk._words import rests_on
     from skparisk.ledger import PrivacyLedger, check_room
     from skparisk.metrics import private_score
     from skparisk.report import Report
@@ -435,7 +436,7 @@ def run(options: argparse.Namespace) -> int:
     check_score(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    about = {"ledger": opened, "policy": policy, **declared_in(options)}
+    about = {"ledger": opened, "policy": policy, "about": read_about(options.about)}
     rehearse(options, about)
     written = [options.output, *options.report]
     reference = options.reference
@@ -481,8 +482,9 @@ def run(options: argparse.Namespace) -> int:
             {"verdict": report.verdict} | found | {"hint": hint, "quality": quality}
         )
     else:
-        claimed = f"The claim: {report.certificate.guarantee}"
-        print(report.verdict, *report.rests_on, claimed, sep="\n")
+        claim = report.certificate
+        print(report.verdict, *rests_on(claim), sep="\n")
+        print(f"The claim: {claim.guarantee}")
         print(hint, end="\n" * bool(hint))
         print(*(f"{name}: {text}\n" for name, text in quality.items()), sep="", end="")
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")

@@ -29,7 +29,6 @@ from skparisk._text import printable
 from skparisk._version import __version__
 from skparisk.core.checks import check_number, check_relation
 from skparisk.core.claim import Claim, Unit, as_certificate
-from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.rounding import add_up, ceil_text
 from skparisk.ledger import PrivacyLedger
@@ -58,15 +57,9 @@ class Check:
     found: str
     required: str
 
-    @property
-    def result(self) -> str:
-        """Whether it is kept, and why."""
-        word = "pass" if self.passed else "FAIL"
-        return f"{word}: {self.found} (required: {self.required})"
-
     def __str__(self) -> str:
-        word, said = self.result.split(": ", 1)
-        return f"{word}  {self.rule}: {said}"
+        word = "pass" if self.passed else "FAIL"
+        return f"{word}  {self.rule}: {self.found} (required: {self.required})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,7 +336,7 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
             "How sure that is",
             words.reasons_against(claim),
             tuple(words.audit_rows(claim)),
-            _rests_on(claim) or ("It rests on nothing but the software itself.",),
+            words.rests_on(claim) or ("It rests on nothing but the software itself.",),
             alarm=not claim.private,
         ),
         _checks(document),
@@ -462,12 +455,6 @@ def _scores(document: Mapping[str, Any]) -> Rows:
     )
 
 
-def _rests_on(claim: Claim) -> tuple[str, ...]:
-    """Return the words of others that the claim rests on."""
-    given = (f"{text[0].upper()}{text[1:]}." for text in claim.conditions)
-    return (*words.provisos(claim), *given)
-
-
 def _not_protected(claim: Claim) -> tuple[str, ...]:
     risky = claim.risk and claim.randomness != "explicit" and not claim.void
     beyond = (_BEYOND_RISK,) if risky else ()
@@ -495,9 +482,7 @@ def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
     if claim.reference_is_private:
         return ((name, INSIDE),)
     if noise is None:
-        shape = "isotropic" if claim.evidence is None else claim.evidence.noise_shape
-        text = "of another size for each number: see the noise"
-        return ((name, text),) if shape != "isotropic" else ()
+        return ()
     text = f"{noise['typical']:.2g} for each number"
     if noise["least"] < noise["most"]:
         text = (
@@ -511,11 +496,10 @@ def _checks(document: Mapping[str, Any]) -> Section:
     title, checks = "Checks against a policy", document["checks"]
     if checks is None:
         return Section(title, ("No policy was given.",))
-    told = [Check(**check) for check in checks]
-    kept = all(check.passed for check in told)
+    kept = all(check["passed"] for check in checks)
     said = "Every rule is kept." if kept else "It does not keep the policy."
-    rows = tuple((check.rule, check.result) for check in told)
-    return Section(title, (said,), rows, alarm=not kept)
+    told = tuple(str(Check(**check)) for check in checks)
+    return Section(title, (said,), items=told, alarm=not kept)
 
 
 # The document that a page is made of, in the page.
@@ -632,26 +616,18 @@ def _plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
+def noise_of(source: Any) -> dict[str, float] | None:
     """Return standard deviations of the noise of outputs; None if they are not known.
 
-    A certificate alone has them if the noise has the same size for each output.
+    A certificate alone does not know them.
     """
-    sampler, evidence = getattr(source, "sampler_", source), claim.evidence
+    sampler = getattr(source, "sampler_", source)
     noise = getattr(sampler, "mechanism_", getattr(source, "noise", None))
-    if isinstance(noise, AdditiveNoise):
-        deviations = noise.deviations()
-        # Of what is released: constants have none.
-        deviations = deviations[deviations > 0] if noise.steps else deviations
-    elif (
-        evidence is not None
-        and evidence.noise_shape == "isotropic"
-        and evidence.law in LAWS
-        and evidence.law != "exponential"
-    ):
-        deviations = np.array([LAWS[evidence.law]().deviation * evidence.noise_scale])
-    else:
+    if not isinstance(noise, AdditiveNoise):
         return None
+    deviations = noise.deviations()
+    # Of what is released: constants have none.
+    deviations = deviations[deviations > 0] if noise.steps else deviations
     most = float(deviations.max())
     if not math.isfinite(most):
         return None
@@ -789,7 +765,7 @@ class Report:
             "details": _details(source, details or {}),
             "certificate": claim.to_dict(curve=True),
             "ledger": None if ledger is None else ledger._as_dict(),
-            "noise": noise_of(source, claim),
+            "noise": noise_of(source),
             "scores": [_score(*each) for each in (scores or {}).items()],
             "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
@@ -859,11 +835,6 @@ class Report:
         private = [one["certificate"] for one in self.document["scores"]]
         scores = [FiledCertificate.from_dict(each) for each in private if each]
         return [self.certificate, *scores]
-
-    @property
-    def rests_on(self) -> tuple[str, ...]:
-        """What the guarantee rests on, in whole sentences."""
-        return _rests_on(self.certificate)
 
     def decide(
         self, *, checker: str, decision: str, date: str = "", reason: str = ""
