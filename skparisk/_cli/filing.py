@@ -51,7 +51,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     """Add the commands."""
     made = commands.add_parser(
         "report",
-        help="write a report of a model file, a certificate or a ledger",
+        help="write a report of a model file or a certificate",
         description="Write a report, or write one that is there as another kind of "
         "file.",
     )
