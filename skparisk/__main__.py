@@ -19,8 +19,9 @@ __all__ = ["main"]
 
 _EXIT_CODES = (
     "Exit codes: 0 done, and every check passed; 1 a check or a verification says no; "
-    "2 wrong usage or input, or no room in the budget, told in one line; 3 a fault of "
-    "the program. They are the same if nobody reads what is printed."
+    "2 wrong usage or input, or no room in the budget, told in one line; 3 the "
+    "guarantee does not stand, and the first line says why; 4 a fault of the program; "
+    "130 interrupted. They are the same if nobody reads what is printed."
 )
 
 
@@ -50,6 +51,10 @@ def _run(options: argparse.Namespace) -> int:
     except (ImportError, OSError, TypeError, ValueError) as error:
         print(f"{options.prog}: error: {one_line(error)}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        told = "interrupted. What was charged to a ledger before stays charged."
+        print(f"{options.prog}: error: {told}", file=sys.stderr)
+        return 130
     # What it does not expect may be told in values of private records.
     except Exception as error:
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
@@ -59,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
             f"{where}; what it says is not shown, as it may hold private values.",
             file=sys.stderr,
         )
-        return 3
+        return 4
 
 
 def make_parser() -> Parser:

@@ -79,6 +79,10 @@ _AUDIT_RESTS_ON = (
 # Why there is no guarantee at all, where numbers say so.
 NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
 INFINITE = "The total epsilon is infinite: these releases are NOT private."
+EMPTY = (
+    "At this level odds of one in ten billion may become even, so that anyone on Earth "
+    "may be singled out: it promises nothing."
+)
 CERTAIN = "Risk and delta add up to 1 or more, so nothing is guaranteed."
 
 LEAKS = {
@@ -259,7 +263,7 @@ PROVISOS = {
         "these steps on other public records and wrap them in a FrozenEstimator."
     ),
     Assumption.FROZEN_PARTS: (
-        "The caller says that frozen parts of the estimator were fitted on public "
+        "Frozen parts of the estimator are taken to have been fitted on public "
         "records; this is not checked."
     ),
 }
@@ -297,9 +301,47 @@ def conditions(claim: Claim) -> tuple[str, ...]:
     return tuple(text for code in codes for text in _CONDITIONS.get(code, ()))
 
 
+def reasons_against(claim: Claim) -> tuple[str, ...]:
+    """Return why the guarantee does not stand; nothing where it does."""
+    void = void_reasons(claim)
+    empty = (EMPTY,) if claim.empty and not void else ()
+    return (*void, *empty, *leaks(claim), *doubts(claim))
+
+
 def caveats(claim: Claim) -> tuple[str, ...]:
-    """Return what voids a guarantee, what it does not cover, and what it rests on."""
-    return (*void_reasons(claim), *leaks(claim), *doubts(claim), *provisos(claim))
+    """Return why a guarantee does not stand, and what it rests on if it does."""
+    return (*reasons_against(claim), *provisos(claim))
+
+
+def rests_on(claim: Claim) -> tuple[str, ...]:
+    """Return what the guarantee rests on, in whole sentences."""
+    given = (f"{text[0].upper()}{text[1:]}." for text in conditions(claim))
+    return (*provisos(claim), *given)
+
+
+def verdict(claim: Claim) -> str:
+    """Return in one sentence whether the guarantee stands, for whom, and if not why."""
+    if not claim.n_releases:
+        return "Nothing was released yet."
+    if reasons := reasons_against(claim):
+        return f"The guarantee does NOT stand. {' '.join(reasons)}"
+    level = f"epsilon {ceil_text(claim.epsilon, 2)}"
+    if claim.delta:
+        level += f" and delta {ceil_text(claim.delta, 2)}"
+    if outside := add_up([claim.risk, claim.failure_prob]):
+        level += f", outside a risk of {ceil_text(min(1.0, outside), 2)}"
+    return f"The guarantee stands: it protects {protected(claim)}, at {level}."
+
+
+def protected(claim: Claim) -> str:
+    """Return whom or what a guarantee protects, in a few words."""
+    if claim.protects_membership:
+        return "which of the records are used, and not that a person is among them"
+    if claim.group_size > 1:
+        return f"any {claim.group_size} {counted(claim)} together"
+    if claim.unit == Unit.PERSON:
+        return "one person, with all of their rows"
+    return "one record (one row)" if claim.unit else "one of what it does not state"
 
 
 def _in_order(kind: Any, codes: Any) -> list[Any]:
@@ -368,6 +410,8 @@ def html_row(*cells: str, n_heads: int = 1) -> str:
 
 def guarantee(claim: Claim) -> str:
     """Return the claim as a sentence."""
+    if not claim.n_releases:
+        return "Nothing was released yet, so nothing is claimed."
     if claim.void:
         return f"There is no guarantee. {void_reasons(claim)[0]}"
     words = _claim_in_words(claim)
@@ -531,30 +575,33 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
 
 def gain_rows(claim: Claim) -> list[tuple[str, str]]:
     """Return what the claim means."""
-    return [("what an attacker gains", _gain(claim)), *_rows_of_membership(claim)]
+    gained, beyond = claim.advantage, ""
+    if gained.risk and gained.quantile < 1:
+        share, most = people_text(gained.risk), guesses_text(gained.quantile)
+        beyond = f"; for {share} of 100 people at most {most} times in 100"
+    return [("what an attacker gains", gain(claim, beyond)), *membership_rows(claim)]
 
 
-def _gain(claim: Claim) -> str:
-    """Return what an attacker gains, in numbers of right guesses."""
+def gain(claim: Claim, beyond: str = "") -> str:
+    """Return what an attacker gains, as a number of right guesses, and what is beyond.
+
+    That is of single people, where the number is an average.
+    """
     if claim.void:
         return "nothing is guaranteed"
-    gain = claim.advantage
-    once = f"at most {guesses_text(gain.mean)} times in 100"
+    once = f"at most {guesses_text(claim.advantage.mean)} times in 100"
     words = (
         f"someone who knows everything but whether it was you guesses right {once} "
         "instead of 50"
     )
-    if gain.risk:
-        words += ", on average over people"
-        if gain.quantile < 1:
-            share, most = people_text(gain.risk), guesses_text(gain.quantile)
-            words += f"; for {share} of 100 people at most {most} times in 100"
+    if claim.advantage.risk:
+        words += f", on average over people{beyond}"
     if claim.leaks:
         words += ", not counting what was released without noise"
     return words
 
 
-def _rows_of_membership(claim: Claim) -> list[tuple[str, str]]:
+def membership_rows(claim: Claim) -> list[tuple[str, str]]:
     """Return what a claim about a secret sample means for one of the records."""
     evidence = claim.evidence
     if evidence is None or evidence.n_candidates is None or claim.void:

@@ -73,11 +73,13 @@ def fill(folder):
         table(seed).drop(columns="wage").to_csv(folder / f"{name}_classes.csv")
     (folder / "policy.toml").write_text("epsilon = 2.5\npublic_reference = true\n")
     (folder / "strict.toml").write_text("epsilon = 1.0\nreference_audited = true\n")
+    declared = 'project = "wages <b>"\ndata_set = "made up, 2026"\n'
+    (folder / "about.toml").write_text(declared)
     PrivacyLedger(3.0, path=folder / "budget.ledger")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         argv = fit_argv("model", "--ledger", "budget.ledger")
         argv += ["--policy", "policy.toml", "--report", "r.json", "--report", "r.html"]
-        argv += ["--project", "wages <b>", "--data-set", "made up, 2026"]
+        argv += ["--about", "about.toml"]
         argv += ["--test", "private.csv", *SCORE, "--target-bounds", "0", "2000"]
         assert main(argv) == 0

@@ -1,10 +1,13 @@
 """The command line: from a CSV to a filed report, and what is refused on the way."""
 
 import builtins
+import contextlib
 import functools
+import hashlib
 import json
 import math
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -120,7 +123,7 @@ range = [0, 2000]
 def test_pairs_are_drawn_from_a_schema_where_there_is_no_table(folder):
     (folder / "declared.toml").write_text(SCHEMA)
     given = ("--schema", "declared.toml")
-    assert main(fit_argv("declared", reference=given)) == 0
+    assert main(fit_argv("declared", reference=given)) == 3
     model = load_model("declared.skops")
     assert "declared" in model.certificate_.guarantee
 
@@ -147,7 +150,8 @@ def test_a_secret_sample_takes_what_columns_hold_from_a_schema(folder, capsys):
 def test_verify_passes_what_was_written(capsys):
     argv = ["verify", "r.json", "model.skops", "--ledger", "budget.ledger"]
     assert main(argv) == 0
-    printed = capsys.readouterr().out.splitlines()
+    first, *printed = capsys.readouterr().out.splitlines()
+    assert first == Report.load("r.json").verdict
     assert [line[:4] for line in printed] == ["pass"] * 3
     assert main([*argv, "--json"]) == 0
     assert all(each["passed"] for each in json.loads(capsys.readouterr().out))
@@ -160,6 +164,74 @@ def test_verify_refuses_an_edited_report(folder, capsys):
     assert "edited since it was written" in capsys.readouterr().out
     (folder / "no.json").write_text("{")
     assert main(["verify", "no.json"]) == 1
+    assert "'no.json' must be a report, as .json or .html" in capsys.readouterr().out
+
+
+def test_verify_refuses_an_edited_page(folder, capsys):
+    assert main(["verify", "r.html", "model.skops"]) == 0
+    page = (folder / "r.html").read_text()
+    (folder / "edited.html").write_text(page.replace("at epsilon 2", "at epsilon 1", 1))
+    assert main(["verify", "edited.html", "model.skops"]) == 1
+    assert "is not the page that the document in it gives" in capsys.readouterr().out
+
+
+def test_a_decision_names_the_report_that_it_is_about(folder, capsys):
+    argv = ["decide", "r.html", "--checker", "A. Steward", "--decision", "approved"]
+    assert main([*argv, "--reason", "within policy", "--output", "decided.json"]) == 0
+    decided = Report.load("decided.json")
+    assert decided.document["decides"] == Report.load("r.json").id
+    assert decided.document["decision"]["reason"] == "within policy"
+    assert main(["verify", "decided.json", "model.skops"]) == 0
+
+
+def test_the_report_says_what_was_released_and_from_which_reference(folder):
+    details = Report.load("r.json").document["details"]
+    assert details["released"] == {
+        "model": "Ridge",
+        "columns": "age, hours, job",
+        "numbers with noise": "6",
+        "target": "wage",
+        "columns left out": "none",
+        "numbers are moved to": details["released"]["numbers are moved to"],
+        "target is moved to": details["released"]["target is moved to"],
+        "prepared": details["released"]["prepared"],
+    }
+    assert details["released"]["numbers are moved to"].startswith(
+        "age 18 to 89; hours "
+    )
+    digest = hashlib.sha256((folder / "public.csv").read_bytes()).hexdigest()
+    assert details["reference"] == {
+        "file": "public.csv",
+        "SHA-256": digest,
+        "rows": str(N),
+    }
+
+
+def test_scores_stand_beside_those_of_public_records_and_of_a_constant(capsys):
+    argv = ["fit", "private_classes.csv", "--target", "high", "--estimator"]
+    argv += ["logistic", *FIT, "--epsilon", "20", "--reference", "public_classes.csv"]
+    assert main([*argv, "--output", "majority.skops"]) == 0
+    printed = capsys.readouterr().out
+    counts = pd.read_csv("public_classes.csv")["high"].value_counts(normalize=True)
+    assert f"score of a constant answer: {counts.max():.2g}\n" in printed
+    assert "score of public records alone: " in printed
+    assert "score of the private model: " in printed
+    assert "score without noise: not told" in printed
+
+
+def test_what_forms_ask_for_is_read_from_a_file(folder, capsys):
+    (folder / "form.toml").write_text(
+        'controller = "A city"\nreview_date = 2027-01-01\n'
+    )
+    (folder / "c.json").write_text(json.dumps(as_certificate(0.5).to_dict()))
+    argv = ["report", "c.json", "--about", "form.toml", "--output", "about.json"]
+    assert main(argv) == 0
+    declared = Report.load("about.json").document["declared"]
+    told = [declared[name] for name in ("controller", "review_date", "project")]
+    assert told == ["A city", "2027-01-01", ""]
+    (folder / "odd.toml").write_text('boss = "x"\n')
+    argv = fit_argv("bad", "--about", "odd.toml")
+    assert "about must have keys among" in refused(argv, capsys)
 
 
 def test_verify_says_that_an_id_alone_is_no_proof(capsys):
@@ -217,15 +289,15 @@ def test_check_has_a_line_for_each_rule_and_an_exit_code(folder, capsys):
 def test_reports_of_models_certificates_and_reports(folder, capsys):
     (folder / "c.json").write_text(json.dumps(certificate().to_dict()))
     argv = ["report", "c.json", "--output", "c.md", "--policy", "strict.toml"]
-    assert main([*argv, "--ledger", "budget.ledger", "--use", "teaching"]) == 0
-    assert "| use (declared) | teaching |" in (folder / "c.md").read_text("utf-8")
+    assert main([*argv, "--ledger", "budget.ledger", "--about", "about.toml"]) == 0
+    assert "| data set (declared) | made up" in (folder / "c.md").read_text("utf-8")
     assert main(["report", "model.skops", "--output", "again.json"]) == 0
     files = Report.load(folder / "again.json").document["files"]
     assert files == Report.load(folder / "r.json").document["files"]
     assert main(["report", "r.json", "--output", "again.html"]) == 0
     assert (folder / "again.html").read_text() == (folder / "r.html").read_text()
-    argv = ["report", "r.json", "--output", "x.html", "--use", "x"]
-    assert "nothing can be added; got use" in refused(argv, capsys)
+    argv = ["report", "r.json", "--output", "x.html", "--about", "about.toml"]
+    assert "nothing can be added; got about" in refused(argv, capsys)
 
 
 def test_a_ledger_is_created_shown_and_exported(folder, capsys):
@@ -269,14 +341,18 @@ BAD = {
     "--policy related.toml": "would be broken: FAIL relation: replace-one",
     "--policy policy.toml --secret-sample 0.5": "FAIL public_reference: a sample of",
     "--policy audited.toml --secret-sample 0.5": "FAIL reference_audited: not audited",
-    "--policy policy.toml --epsilon inf": "FAIL guarantee: epsilon is infinite",
+    "--epsilon inf": "--epsilon must be smaller, got inf. epsilon is infinite",
+    "--epsilon 24": "--epsilon must be smaller, got 24. At this level odds of one in",
+    f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --score-epsilon 99": (
+        "--score-epsilon must be smaller, got 99"
+    ),
     "--policy public.csv": "'public.csv' must be a file of TOML",
     f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --score-epsilon 1e-15": (
         "epsilon must be at least"
     ),
     "--target high": "that begins with a line of the names of its columns",
     "--report r.pdf": "must end in .html, .json, .md, got 'r.pdf'",
-    "--report r.html": "'r.html' must be a new file in a folder that exists",
+    "--report r.html": "'r.html' must be a new file: it is there already",
     "--output no/x.skops": "must be a new file in a folder that exists",
     "--reference binary.csv": "'binary.csv' must be a CSV that begins with",
     "--reference more.csv": "'private.csv' lacks the columns ['more']",
@@ -294,7 +370,7 @@ BAD = {
         "'none.csv' must be a CSV that begins with a line of the names of its columns"
     ),
     f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --ledger two.ledger": (
-        "no room for epsilon 2.5. Its limit is epsilon 2.25"
+        "no room for epsilon 2.5, risk 0.2. Its limit is epsilon 2.25"
     ),
 }
 
@@ -360,7 +436,7 @@ def test_a_fault_of_the_program_tells_no_values(monkeypatch, capsys):
         raise KeyError("Maria Huber")
 
     monkeypatch.setattr("skparisk._cli.filing.read_claim", fail)
-    assert main(["check", "r.json", "--policy", "policy.toml"]) == 3
+    assert main(["check", "r.json", "--policy", "policy.toml"]) == 4
     told = capsys.readouterr().err
     assert "a fault of the program, KeyError in line" in told
     assert "Huber" not in told
@@ -407,10 +483,7 @@ def test_the_exit_code_is_that_of_the_process():
         ["ledger", "show", "endless.ledger"],
         ["check", "endless.json", "--policy", "strict.toml"],
         ["verify", "endless.json", "--ledger", "endless.ledger"],
-        [
-            "fit",
-            *fit_argv("endless", "--epsilon", "inf", "--ledger", "endless.ledger")[1:],
-        ],
+        ["fit", *fit_argv("in_json", "--ledger", "endless.ledger")[1:]],
     ],
 )
 def test_json_is_strict(argv, folder, capsys):
@@ -419,7 +492,7 @@ def test_json_is_strict(argv, folder, capsys):
         ledger = PrivacyLedger(math.inf, path=folder / "endless.ledger")
         ledger.spend(math.inf)
         Report(ledger).save(folder / "endless.json")
-    assert main([*argv, "--json"]) in (0, 1)
+    assert main([*argv, "--json"]) in (0, 1, 3)
     json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
@@ -466,7 +539,7 @@ def test_models_that_could_run_anything_are_refused(folder, capsys):
     assert "must be a model file of skops" in refused(argv, capsys)
     (folder / "text.json").write_text("text")
     argv = ["report", "text.json", "--output", "x.html"]
-    assert "must be a file of JSON" in refused(argv, capsys)
+    assert "must be a report, as .json or .html" in refused(argv, capsys)
 
 
 def test_without_skops_says_what_to_install(monkeypatch, capsys):
@@ -481,16 +554,134 @@ def test_without_skops_says_what_to_install(monkeypatch, capsys):
     assert "pip install 'skparisk[cli]'" in refused(fit_argv("bad"), capsys)
 
 
-def test_warnings_are_one_line_each(capsys):
-    """Such as of wages in another currency than those of the reference."""
+def test_wages_in_another_currency_do_not_stand(folder, capsys):
+    """The first line says so and why, and so do the exit code and each policy."""
     frame = pd.read_csv("private.csv").eval("wage = 100 * wage")
     frame.to_csv("currency.csv", index=False)
-    argv = fit_argv("currency", "--epsilon", "100")
-    assert main([each.replace("private.csv", "currency.csv") for each in argv]) == 0
-    printed = capsys.readouterr().err.replace("\r", "\n").splitlines()
-    warned = [line for line in printed if ": warning: " in line]
+    argv = fit_argv("currency", "--n-pairs", "60", "--epsilon", "3")
+    argv += ["--report", "currency.json", "--report", "currency.html"]
+    assert main([each.replace("private.csv", "currency.csv") for each in argv]) == 3
+    printed = capsys.readouterr()
+    no = "The guarantee does NOT stand. What was released is further from"
+    assert printed.out.startswith(no)
+    assert no in (folder / "currency.html").read_text().partition("<h2>")[0]
+    warned = printed.err.splitlines()
     assert warned
     assert all(line.startswith("skparisk fit: warning: ") for line in warned)
+    (folder / "loose.toml").write_text("epsilon = 20.0\n")
+    assert main(["check", "currency.json", "--policy", "loose.toml"]) == 3
+    assert "FAIL  guarantee: What was released" in capsys.readouterr().out
+    assert main(["report", "currency.json", "--output", "currency.md"]) == 3
+    assert main(["verify", "currency.json", "currency.skops"]) == 3
+    assert capsys.readouterr().out.count(no) == 2
+
+
+@pytest.mark.parametrize("kind", ["few", "made-up"])
+def test_a_reference_that_shows_too_little_does_not_stand(kind, folder, capsys):
+    """A table without the tail that the risk is about, and a schema without audit."""
+    pd.read_csv("public.csv")[:11].to_csv("few.csv", index=False)
+    (folder / "declared.toml").write_text(SCHEMA)
+    given = {
+        "few": ("--reference", "few.csv"),
+        "made-up": ("--schema", "declared.toml"),
+    }
+    argv = fit_argv(f"tail_{kind}", "--gamma", "0.1", reference=given[kind])
+    assert main(argv) == 3
+    (first, *_) = capsys.readouterr().out.splitlines()
+    assert first.startswith("The guarantee does NOT stand. The")
+
+
+def test_what_it_rests_on_stands_beside_the_claim(capsys):
+    assert main(fit_argv("beside", "--quiet")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        "The guarantee stands: it protects one record (one row), at epsilon 2, outside "
+        "a risk of 0.16."
+    )
+    told = [line.split()[0] for line in lines]
+    assert lines.index(next(line for line in lines if "is public" in line)) < 4
+    assert told.index("The") < told.index("Frozen") < told.index("Written:")
+
+
+def test_nothing_is_replaced_without_force(folder, capsys):
+    (folder / "kept.json").write_text("filed")
+    argv = ["report", "r.json", "--output", "kept.json"]
+    assert "it is there already. Give another name, or --force" in refused(argv, capsys)
+    assert (folder / "kept.json").read_text() == "filed"
+    assert main([*argv, "--force"]) == 0
+    assert Report.load("kept.json").id == Report.load("r.json").id
+    argv = ["report", "r.json", "--force", "--output", "folder.json"]
+    (folder / "folder.json").mkdir()
+    assert "must be a new file" in refused(argv, capsys)
+
+
+@contextlib.contextmanager
+def full_disk(n_bytes):
+    """No file can be longer, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def spent(path):
+    return PrivacyLedger.open(path).spent.epsilon
+
+
+def test_a_full_disk_is_noticed_before_the_charge(folder, capsys):
+    PrivacyLedger(9.0, path=folder / "full.ledger")
+    argv = fit_argv("full", "--ledger", "full.ledger")
+    with full_disk(500_000):
+        assert "with room for 8," in refused(argv, capsys)
+    assert spent("full.ledger") == 0
+    assert not [*folder.glob("full.skops"), *folder.glob(".*.part")]
+
+
+def test_a_disk_that_is_full_after_the_charge_leaves_no_half_of_a_model(
+    folder, capsys, monkeypatch
+):
+    PrivacyLedger(9.0, path=folder / "late.ledger")
+    monkeypatch.setattr("skparisk._cli.fitting._ROOM", 0)
+    argv = fit_argv("late", "--ledger", "late.ledger")
+    with full_disk(500_000):
+        said = refused(argv, capsys)
+    assert "'late.skops' was not written: File too large. What was charged" in said
+    assert spent("late.ledger") == 2
+    assert not [*folder.glob("late.skops"), *folder.glob(".*.part")]
+
+
+def test_an_interrupted_fit_is_told_in_one_line(folder, capsys, monkeypatch):
+    def interrupt(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skparisk._cli.fitting.fit_without_leaks", interrupt)
+    assert main(fit_argv("stopped")) == 130
+    printed = capsys.readouterr()
+    assert printed.err.startswith("skparisk fit: error: interrupted. What was charged")
+    assert printed.err.count("\n") == 1
+    assert not [*folder.glob("stopped.skops"), *folder.glob(".*.part")]
+
+
+def test_a_ledger_without_room_is_asked_before_anything_is_sampled(
+    folder, capsys, monkeypatch
+):
+    PrivacyLedger(1.0, path=folder / "tight.ledger")
+    monkeypatch.setattr("skparisk._cli.fitting.prepare", pytest.fail)
+    argv = fit_argv("tight", "--ledger", "tight.ledger")
+    assert "the budget of the ledger has no room" in refused(argv, capsys)
+
+
+def test_no_progress_is_written_to_a_file(capfd):
+    assert main(fit_argv("silent")) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_an_empty_ledger_claims_nothing(folder, capsys):
+    PrivacyLedger(1.0, path=folder / "empty.ledger")
+    assert main(["ledger", "show", "empty.ledger"]) == 0
+    assert "Nothing was released yet, so nothing is claimed." in capsys.readouterr().out
 
 
 def test_help_has_exit_codes_and_the_version(capsys):

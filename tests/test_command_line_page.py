@@ -40,10 +40,12 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     test = write_tables(tmp_path)
     policy = re.search(r"(   epsilon = .*\n(   .*\n)*)", PAGE.read_text("utf-8"))[1]
     (tmp_path / "policy.toml").write_text(re.sub("(?m)^ +", "", policy))
+    about = re.search(r"(   project = .*\n(   .*\n)*)", PAGE.read_text("utf-8"))[1]
+    (tmp_path / "about.toml").write_text(re.sub("(?m)^ +", "", about))
     for command in COMMANDS:
         assert main(shlex.split(command)) == 0, command
     assert {shlex.split(command)[0] for command in COMMANDS} == {
-        *("ledger", "fit", "report", "check", "verify")
+        *("ledger", "fit", "report", "check", "verify", "decide")
     }
     shown = capsys.readouterr().out
     assert "FAIL" not in shown

@@ -4,11 +4,12 @@ import csv
 import re
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
 from command_lines import N, fill, fit_argv, load_model, refused, table
 
-from skparisk.__main__ import main
+from skparisk.__main__ import main, make_parser
+from skparisk._cli import fitting
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +24,17 @@ def _in_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-def fitted(name, *more, change=bytes, **how):
-    """Return the model without noise of tables that are written as `how` says."""
+def read(name, *more, change=bytes, **how):
+    """Return the private records of tables that are written as `how` says."""
     for seed, kind in enumerate(("own", "others")):
         frame = table(seed).drop(columns="high").round(1).assign(empty=None)
         frame.to_csv(f"{name}_{kind}.csv", **{"index": False, **how})
     own = Path(f"{name}_own.csv")
     own.write_bytes(change(own.read_bytes()))
-    argv = fit_argv(name, "--epsilon", "inf", *more)
+    argv = fit_argv(name, *more)
     argv[1], argv[argv.index("public.csv")] = str(own), f"{name}_others.csv"
-    assert main(argv) == 0
-    return load_model(f"{name}.skops")
+    data = fitting.prepare(make_parser().parse_args(argv)).data
+    return data["X"].assign(wage=data["y"])
 
 
 WRITTEN = {
@@ -51,7 +52,7 @@ WRITTEN = {
 def plain(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        return fitted("plain")
+        return read("plain")
 
 
 @pytest.mark.sampled(1)
@@ -59,9 +60,8 @@ def plain(folder):
 def test_tables_of_other_programs_are_read_alike(how, plain):
     """Whatever is between columns; decimal commas need an option."""
     more = ["--decimal-comma"] * (how == "decimal commas")
-    found = fitted(how.replace(" ", "_"), *more, **WRITTEN[how])
-    assert [*found.feature_names_in_] == [*plain.feature_names_in_]
-    np.testing.assert_array_equal(found.released_, plain.released_)
+    found = read(how.replace(" ", "_"), *more, **WRITTEN[how])
+    pd.testing.assert_frame_equal(found, plain)
 
 
 def test_thousands_are_read_with_decimal_commas(plain):
@@ -73,8 +73,8 @@ def test_thousands_are_read_with_decimal_commas(plain):
         return text.rstrip() + b";too;much\n"
 
     written = {"sep": ";", "decimal": ","}
-    found = fitted("thousands", "--decimal-comma", change=change, **written)
-    np.testing.assert_array_equal(found.released_, plain.released_)
+    found = read("thousands", "--decimal-comma", change=change, **written)
+    pd.testing.assert_frame_equal(found, plain)
 
 
 UNUSABLE = {
@@ -83,6 +83,14 @@ UNUSABLE = {
             id=[f"C{i}" for i in range(N)], day=[f"d{i}" for i in range(N)]
         ),
         "'id' holds 240 in 240 records, 'day' holds 240 in 240 records",
+    ),
+    "whole numbers that never repeat": (
+        lambda f: f.assign(code=range(70_000, 70_000 + N)),
+        "'code' of 'odd_public.csv' holds another whole number in each record, as",
+    ),
+    "numbers by their name": (
+        lambda f: f.assign(Kundennummer=f.index * 5e6),
+        "'Kundennummer' of 'odd_public.csv' seems to say whose a row is: give --drop",
     ),
     "the way out": (
         lambda f: f.assign(**{"the id": [f"C{i}" for i in range(N)]}),
@@ -171,6 +179,19 @@ def test_an_open_quote_would_swallow_people(folder, capsys, place):
     argv = fit_argv("open")
     argv[1] = "open.csv"
     assert "must close each quote that it opens" in refused(argv, capsys)
+
+
+def test_quantities_that_never_repeat_are_features(plain):
+    """Of few records by chance, and of many where they are written as quantities."""
+    beside = [range(0, 50_000 * N, 50_000), [float(i) for i in range(N)]]
+    for kind in ("own", "others"):
+        frame = pd.read_csv(f"plain_{kind}.csv")
+        frame = frame.assign(sales=beside[0], day=beside[1])
+        frame.to_csv(f"quantities_{kind}.csv", index=False)
+    argv = fit_argv("quantities", reference=("--reference", "quantities_others.csv"))
+    argv[1] = "quantities_own.csv"
+    data = fitting.prepare(make_parser().parse_args(argv)).data
+    assert {"sales", "day"} < {*data["X"]}
 
 
 def test_a_target_has_a_name(capsys):

@@ -156,7 +156,7 @@ def test_lemma_4_holds_up_to_a_level_only():
 
 
 @settings(max_examples=25)
-@given(st.floats(0, 30), st.floats(0, 1))
+@given(st.floats(0, 23), st.floats(0, 1))
 def test_outside_the_risk_the_full_compensation_is_counted(level, risk):
     budget = STAFF.budget_of((level, 0.0, risk))
     inside = (1 - risk) * STAFF.budget(level)

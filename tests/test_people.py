@@ -770,9 +770,9 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     scored = ["--test", "public.csv", "--score", "mean_absolute_error"]
     scored += ["--score-epsilon", "1", "--target-bounds", "-5", "5"]
     assert main([*FIT, *scored, "--person", "patient_id"]) == 0
-    assert (
-        "in one person, with all of their rows (500 people" in capsys.readouterr().out
-    )
+    printed = capsys.readouterr().out
+    assert "it protects one person, with all of their rows" in printed.splitlines()[0]
+    assert "in one person, with all of their rows (500 people" in printed
     report = Path("report.html").read_text("utf-8")
     assert "unit of protection" in report
     assert "with more rows than anyone in the reference" in report

@@ -84,8 +84,13 @@ def test_limits_are_for_one_relation():
 def test_a_leak_is_refused_without_any_other_rule():
     (check,) = Policy().check(CASES["private classes"])
     assert not check.passed
-    assert check.found.startswith("released without noise: The classes")
-    assert str(check).startswith("FAIL  guarantee: released without noise")
+    assert check.found.startswith("The classes were not declared")
+    assert str(check).startswith("FAIL  guarantee: The classes")
+
+
+def test_a_level_that_promises_nothing_is_refused_without_any_other_rule():
+    assert failed(Policy(), minted(23.0)) == []
+    assert failed(Policy(), minted(23.1)) == ["guarantee"]
 
 
 def test_a_policy_is_read(tmp_path):

@@ -442,7 +442,7 @@ def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
             model(rows).fit(X, Y, **PUBLIC)
     public = model(X_PUBLIC).fit(X, Y, **PUBLIC)
     assert public.certificate_.private
-    assert "frozen parts" in public.certificate_.caveats[-1]
+    assert "Frozen parts" in public.certificate_.caveats[-1]
 
 
 @pytest.mark.parametrize("step", [MinMaxScaler(), SimpleImputer(strategy="median")])

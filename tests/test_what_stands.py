@@ -197,7 +197,7 @@ def fit_of_few(query, n_records):
     if re.match("PrivateL|.*NB", repr(query)):
         y = labels_of(y)
     sampler = SensitivitySampler(n_pairs=100)
-    query.set_params(epsilon=100.0, sensitivity=sampler, **plan)
+    query.set_params(epsilon=20.0, sensitivity=sampler, **plan)
     query.fit(X[30:], y[30:], X_reference=X[:30], y_reference=y[:30])
     return query.certificate_
 

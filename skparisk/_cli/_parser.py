@@ -5,21 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 ENDINGS = "ends in .html, .json or .md"
-
-_DECLARED = {
-    "project": "what it was made for",
-    "data_set": "name and version of the data",
-    "product": "what is released",
-    "use": "intended use",
-    "not_for": "what it must not be used for",
-}
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,25 +44,48 @@ def checked(
     return parse
 
 
-def add_declared(parser: argparse.ArgumentParser) -> None:
+def add_about(parser: argparse.ArgumentParser) -> None:
     """Add what is declared in a report."""
-    group = parser.add_argument_group("declared in the report, and taken over as it is")
-    for name, text in _DECLARED.items():
-        option = f"--{name.replace('_', '-')}"
-        group.add_argument(option, default="", metavar="TEXT", help=text)
+    parser.add_argument(
+        "--about",
+        type=Path,
+        metavar="ABOUT.toml",
+        help="what is declared in the report, and taken over as it is: project, "
+        "data_set, product, use, not_for, and what else forms ask for: controller, "
+        "purpose, legal_basis, requester, contact, reviewer, review_date, "
+        "reference_source",
+    )
 
 
-def declared_in(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was declared."""
-    return {name: getattr(options, name) for name in _DECLARED}
+def read_about(path: Path | None) -> dict[str, str]:
+    """Return what was declared in a file; nothing without one."""
+
+    def read(path: Path) -> dict[str, str]:
+        found = tomllib.loads(path.read_text("utf-8"))
+        return {name: str(text) for name, text in found.items()}
+
+    return {} if path is None else read_toml(read, path)
 
 
 def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
     """Return what is read of a file, or say what is wrong with it, and with which."""
     try:
         return read(path)
-    except (TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"'{path}' must be a file of TOML: {error}.") from None
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add the option by which files are replaced."""
+    text = "replace files that are there already"
+    parser.add_argument("--force", action="store_true", help=text)
+
+
+def exit_code(claims: Iterable[Any], checks: Iterable[Any] = ()) -> int:
+    """Return 3 if one of the claims does not stand, 1 if a check fails, and else 0."""
+    if not all(claim.private for claim in claims):
+        return 3
+    return int(not all(check.passed for check in checks))
 
 
 def read_policy(path: Path | None) -> Any:

@@ -25,9 +25,13 @@ _MOSTLY = 0.9
 # Names of columns that say whose a row is.
 _IDS = re.compile(
     r"(.*[\W_])?(id|uid|uuid|nr|number|person|patient|customer|client|user|subject|pupil)"
+    r"|.*(nummer|kennung)"
     r"|.*[a-z]Id",
     re.ASCII,
 )
+_WHOLE = re.compile(r"\s*\d+\s*")
+# Numbers drawn from so few are all different with a probability exp(-10) at most.
+_SO_OFTEN = 20
 _END = "the end of a table"
 
 
@@ -171,7 +175,10 @@ def holds_numbers(texts: Any) -> bool:
 
 
 def check_ids(columns: Any, path: Path) -> None:
-    """Refuse numbers whose name says that they are ids, which no model should use."""
+    """Refuse numbers that are ids, by their name or since none of them comes twice.
+
+    No model should use them.
+    """
     for name in columns:
         there = columns[name].dropna()
         named = any(map(_IDS.fullmatch, (name.strip(), name.strip().lower())))
@@ -183,6 +190,15 @@ def check_ids(columns: Any, path: Path) -> None:
                 f"give --{option} {shlex.quote(name)}; if it is something else, give "
                 "it another name."
             )
+        if there.is_unique and there.map(_WHOLE.fullmatch).notna().all():
+            numbers = as_numbers(there)
+            if len(numbers) ** 2 > _SO_OFTEN * (numbers.max() - numbers.min() + 1):
+                raise ValueError(
+                    f"the column {name!r} of '{path}' holds another whole number in "
+                    "each record, as numbers of customers do, and not by chance: give "
+                    f"--drop {shlex.quote(name)}; if it is a quantity, write it with a "
+                    "decimal point, as 12.0."
+                )
 
 
 def check_words(columns: Any, path: Path) -> None:

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     model = PrivateRidge(epsilon=1.0, gamma=0.05)
     model.fit(X, y, X_reference=X_public, y_reference=y_public)
     page = folder / "report.html"
-    Report(model, data_set="US Census 2000, incomes").save(page)
+    Report(model, about={"data_set": "US Census 2000, incomes"}).save(page)
 
     print(f"Typical error of the predicted incomes of {len(test):,} other people:")
     for name, other in (

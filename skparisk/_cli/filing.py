@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ from zipfile import BadZipFile
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
-    add_declared,
-    declared_in,
+    add_about,
+    add_force,
+    exit_code,
     import_skops,
     one_line,
     print_json,
+    read_about,
     read_policy,
 )
 
@@ -50,7 +51,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     """Add the commands."""
     made = commands.add_parser(
         "report",
-        help="write a report of a model file, a certificate or a ledger",
+        help="write a report of a model file or a certificate",
         description="Write a report, or write one that is there as another kind of "
         "file.",
     )
@@ -58,7 +59,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "source",
         type=Path,
         metavar="SOURCE",
-        help="model (.skops), certificate or report (.json)",
+        help="model (.skops), certificate (.json) or report (.json, .html)",
     )
     made.add_argument(
         "--output",
@@ -69,18 +70,36 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     made.add_argument("--policy", type=Path, metavar="POLICY.toml")
     made.add_argument("--ledger", type=Path, metavar="FILE")
-    add_declared(made)
+    add_about(made)
+    add_force(made)
     made.set_defaults(run=run_report)
+    decided = commands.add_parser(
+        "decide",
+        help="write a report with a decision",
+        description="Write a new report, with a decision and the id of the one that "
+        "was decided on.",
+    )
+    decided.add_argument("report", type=Path, metavar="REPORT")
+    decided.add_argument("--checker", required=True, metavar="NAME", help="who decides")
+    decided.add_argument("--decision", required=True, metavar="TEXT")
+    decided.add_argument("--reason", default="", metavar="TEXT")
+    decided.add_argument("--date", default="", metavar="DAY", help="default: today")
+    decided.add_argument(
+        "--output", required=True, type=Path, metavar="FILE", help=ENDINGS
+    )
+    add_force(decided)
+    decided.set_defaults(run=run_decide)
     verified = commands.add_parser(
         "verify",
         help="compare a report with the files that it is about",
-        description="Verify that the id of a report is that of what it says; that "
+        description="Verify that the id of a report is that of what it says; that a "
+        "page, as .html, is what the document in it gives; that "
         "files are those that it is about, by their SHA-256; that a model holds the "
         "same certificate; and that a ledger has all that it had then. This is no "
         "signature: whoever can exchange all files can write them anew, with an id "
         "that fits. Compare the id with the one that was filed.",
     )
-    verified.add_argument("report", type=Path, metavar="REPORT.json")
+    verified.add_argument("report", type=Path, metavar="REPORT")
     verified.add_argument("files", nargs="*", type=Path, metavar="FILE")
     verified.add_argument("--ledger", type=Path, metavar="FILE")
     verified.add_argument("--json", action="store_true")
@@ -94,7 +113,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "What is checked is what it says: there is no signature by which to know who "
         "wrote it (see verify).",
     )
-    checked.add_argument("report", type=Path, metavar="REPORT.json")
+    checked.add_argument("report", type=Path, metavar="REPORT")
     checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
     checked.add_argument("--json", action="store_true")
     checked.set_defaults(run=run_check)
@@ -116,7 +135,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     export.add_argument("path", metavar="FILE")
     export.add_argument("output", type=Path, metavar="OUT.jsonl", help="a new file")
     export.set_defaults(run=run_export)
-    return [made, verified, checked, ledger, create, show, export]
+    return [made, decided, verified, checked, ledger, create, show, export]
 
 
 def run_report(options: argparse.Namespace) -> int:
@@ -124,9 +143,8 @@ def run_report(options: argparse.Namespace) -> int:
     from skparisk.ledger import PrivacyLedger
     from skparisk.report import Report
 
-    path, declared = options.source, declared_in(options)
-    more = {"policy": options.policy, "ledger": options.ledger}
-    given = [name for name, value in (declared | more).items() if value]
+    path = options.source
+    given = [name for name in ("about", "policy", "ledger") if getattr(options, name)]
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
         if given:
@@ -134,16 +152,40 @@ def run_report(options: argparse.Namespace) -> int:
                 f"'{path}' is a report, to which nothing can be added; got "
                 f"{', '.join(given)}."
             )
-        source.save(options.output)
-        return 0
-    Report(
-        source,
-        policy=read_policy(options.policy),
-        ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
-        files=[path] if path.suffix == ".skops" else [],
-        **declared,
-    ).save(options.output)
-    return 0
+        report = source
+    else:
+        ledger = options.ledger
+        report = Report(
+            source,
+            policy=read_policy(options.policy),
+            ledger=None if ledger is None else PrivacyLedger.open(ledger),
+            files=[path] if path.suffix == ".skops" else [],
+            about=read_about(options.about),
+        )
+    return _file(report, options)
+
+
+def _file(report: Any, options: argparse.Namespace) -> int:
+    """Write a report, and say whether its claim stands."""
+    from skparisk.report._files import write_new
+
+    content = report._content(options.output)
+    write_new(options.output, content, force=options.force)
+    print(report.verdict)
+    return exit_code([report.certificate])
+
+
+def run_decide(options: argparse.Namespace) -> int:
+    """Write a report with a decision."""
+    from skparisk.report import Report
+
+    decided = Report.load(options.report).decide(
+        checker=options.checker,
+        decision=options.decision,
+        date=options.date,
+        reason=options.reason,
+    )
+    return _file(decided, options)
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -158,44 +200,45 @@ def run_check(options: argparse.Namespace) -> int:
         print_json([vars(check) for check in checks])
     else:
         print(*checks, sep="\n")
-    return 0 if all(check.passed for check in checks) else 1
+    return exit_code(source.claims if is_report else [source], checks)
 
 
 def run_verify(options: argparse.Namespace) -> int:
     """Verify a report and files: one line for each."""
     from skparisk.report import Report
 
-    found: list[dict[str, Any]] = []
-
-    def say(what: object, verify: Callable[[], str]) -> bool:
-        """Keep what a verification says, or how it was refused."""
-        try:
-            entry = {"what": str(what), "passed": True, "found": verify()}
-        except ValueError as error:
-            entry = {"what": str(what), "passed": False, "found": one_line(error)}
-        found.append(entry)
-        return bool(entry["passed"])
-
-    def verify_itself() -> str:
-        return (
-            f"its id is that of what it says, {Report.load(options.report).id}. "
-            "Compare it with the id that was filed: whoever edits a report can write "
-            "one that fits"
-        )
-
-    if say(options.report, verify_itself):
+    report, found = None, []
+    try:
         report = Report.load(options.report)
-        for path in options.files:
-            say(path, partial(_verify_file, report, path))
+        itself = (
+            f"its id is that of what it says, {report.id}. Compare it with the id that "
+            "was filed: whoever edits a report can write one that fits"
+        )
+    except ValueError as error:
+        itself = one_line(error)
+    found.append((options.report, report is not None, itself))
+    todo: list[tuple[Path, Callable[..., str]]] = []
+    if report is not None:
+        todo = [(path, _verify_file) for path in options.files]
         if options.ledger is not None:
-            say(options.ledger, partial(_verify_ledger, report, options.ledger))
+            todo.append((options.ledger, _verify_ledger))
+    for path, verify in todo:
+        try:
+            found.append((path, True, verify(report, path)))
+        except ValueError as error:
+            found.append((path, False, one_line(error)))
     if options.json:
-        print_json(found)
+        names = ("what", "passed", "found")
+        told = [(str(path), *more) for path, *more in found]
+        print_json([dict(zip(names, each, strict=True)) for each in told])
     else:
-        for each in found:
-            word = "pass" if each["passed"] else "FAIL"
-            print(f"{word}  {each['what']}: {each['found']}")
-    return 0 if all(each["passed"] for each in found) else 1
+        if report is not None:
+            print(report.verdict)
+        for path, passed, said in found:
+            print(f"{'pass' if passed else 'FAIL'}  {path}: {said}")
+    if report is None or not all(passed for _, passed, _ in found):
+        return 1
+    return exit_code([report.certificate])
 
 
 def _verify_file(report: Any, path: Path) -> str:
@@ -260,12 +303,11 @@ def read_claim(path: Path) -> Any:
 
     try:
         document = json.loads(path.read_text("utf-8"))
-    except ValueError:
-        raise ValueError(f"'{path}' must be a file of JSON.") from None
-    known = isinstance(document, dict)
-    if known and document.get("schema") == "skparisk.certificate":
+    except ValueError:  # no certificate, but maybe a page
+        document = None
+    if isinstance(document, dict) and document.get("schema") == "skparisk.certificate":
         return FiledCertificate.from_dict(document)
-    return Report.from_dict(document)
+    return Report.load(path)
 
 
 def load_model(path: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,11 +17,13 @@ from skparisk._checks import check_n_jobs
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
-    add_declared,
+    add_about,
+    add_force,
     checked,
-    declared_in,
+    exit_code,
     import_skops,
     print_json,
+    read_about,
     read_policy,
     read_toml,
 )
@@ -41,6 +44,8 @@ ESTIMATORS = {
     "linear-svc": ("sklearn.svm", "LinearSVC"),
 }
 _MOST_CLASSES = 20
+# Bytes that a model or a report takes at most, besides what it has of a reference.
+_ROOM = 8 * 2**20
 # Records of a schema that the scales of columns are taken from.
 _N_OF_SCHEMA = 2048
 
@@ -53,6 +58,7 @@ class Prepared:
     reference: dict[str, Any]
     data: dict[str, Any]
     test: dict[str, Any]
+    details: dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +101,50 @@ class _Public:
             )
         return cls(as_table(features, kinds, MISSING), y, kinds, MISSING, beside)
 
+    def ranges(self) -> Any:
+        """Return the least and the largest number of each column of numbers."""
+        return self.X[[name for name in self.kinds if self.kinds[name]]].agg(
+            ["min", "max"]
+        )
+
     def clip(self, X: Any) -> None:
         """Move numbers to the range of public ones: no fit may fail by one of them."""
-        numbers = [name for name in self.kinds if self.kinds[name]]
-        known = self.X[numbers]
-        X[numbers] = X[numbers].clip(known.min(), known.max(), axis=1)
+        ranges = self.ranges()
+        X[ranges.columns] = X[ranges.columns].clip(*ranges.to_numpy(), axis=1)
+
+    def details(self, options: argparse.Namespace) -> dict[str, dict[str, str]]:
+        """Return what is public of a release: for its report."""
+        import numpy as np
+
+        from skparisk.report._report import sha256_of
+
+        classes = options.estimator != "ridge"
+        path = options.schema if options.reference is None else options.reference
+        ranges = "; ".join(
+            f"{name} {low:g} to {high:g}" for name, (low, high) in self.ranges().items()
+        )
+        released = {
+            "target": options.target,
+            "columns left out": ", ".join(options.drop) or "none",
+            "numbers are moved to": ranges or "there are none",
+            "prepared": "gaps are filled, numbers scaled and words coded by what the "
+            "public records, or the schema, hold; by this command",
+        }
+        constant = 0.0  # of an R2, for the mean
+        if classes:
+            _, counts = np.unique(self.y, return_counts=True)
+            constant = counts.max() / counts.sum()
+        else:
+            low, high = self.y.min(), self.y.max()
+            released["target is moved to"] = f"{low:g} to {high:g}"
+        quality = {
+            "what scores are": "accuracy" if classes else "R2, 1 at best",
+            "score of a constant answer": f"{constant:.2g}",
+        }
+        reference = {"file": path.name, "SHA-256": sha256_of(path)}
+        if options.reference is not None:
+            reference["rows"] = str(len(self.y))
+        return {"released": released, "reference": reference, "quality": quality}
 
     @classmethod
     def of_schema(
@@ -198,7 +243,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         n_pairs=options.n_pairs or "auto",
         n_jobs=options.n_jobs,
         random_state=options.seed,
-        verbose=0 if options.json else 1,
+        verbose=int(sys.stderr.isatty() and not (options.json or options.quiet)),
     )
     model = PrivateEstimator(
         _pipeline_of(options.estimator, public),
@@ -213,6 +258,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         given if beside else {},
         records_of(options.data),
         records_of(options.test, fitted=False),
+        public.details(options),
     )
 
 
@@ -345,6 +391,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help=f"{ENDINGS}; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    add_force(parser)
     scored = parser.add_argument_group("a score that may be filed")
     scored.add_argument(
         "--test", type=Path, metavar="TEST.csv", help="private records to score it on"
@@ -367,7 +415,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar=("LOW", "HIGH"),
         help="public bounds of the target, for errors",
     )
-    add_declared(parser)
+    add_about(parser)
     parser.set_defaults(run=run)
     return [parser]
 
@@ -376,26 +424,34 @@ def run(options: argparse.Namespace) -> int:
     """Fit, save and report; whatever can be refused is refused before the release."""
     skops_io = import_skops()
     from skparisk._hints import advise
+    from skparisk._words import rests_on
     from skparisk.ledger import PrivacyLedger, check_room
     from skparisk.metrics import private_score
     from skparisk.report import Report
+    from skparisk.report._files import NewFiles
 
-    check_files(options)
+    if options.output.suffix != ".skops":
+        raise ValueError(f"--output must end in .skops, got '{options.output}'.")
     check_columns(options)
     check_score(options)
     policy = read_policy(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    about = {"ledger": opened, "policy": policy, **declared_in(options)}
+    about = {"ledger": opened, "policy": policy, "about": read_about(options.about)}
     rehearse(options, about)
-    prepared = prepare(options)
-    if opened is not None and options.score is not None:
-        with opened:  # for the fit alone there may be room
-            check_room(options.epsilon, options.score_epsilon)
-    check_secret(opened, options)
-    scores = {}
-    with contextlib.nullcontext() if opened is None else opened:
+    written = [options.output, *options.report]
+    reference = options.reference
+    room = _ROOM + (0 if reference is None else reference.stat().st_size)
+    with (
+        NewFiles(written, force=options.force, room=room) as files,
+        contextlib.nullcontext() if opened is None else opened,
+    ):
+        if opened is not None:
+            check_room(*levels_of(options))
+        prepared = prepare(options)
+        check_secret(opened, options)
         fit_without_leaks(prepared.model, prepared.reference | prepared.data)
-        skops_io.dump(prepared.model, options.output)
+        files.write(options.output, skops_io.dumps(prepared.model))
+        scores = {}
         if prepared.test:
             scores[f"{options.score} of {options.test.name}"] = private_score(
                 prepared.model,
@@ -404,30 +460,44 @@ def run(options: argparse.Namespace) -> int:
                 epsilon=options.score_epsilon,
                 y_bounds=options.target_bounds,
             )
-    report = Report(
-        prepared.model,
-        scores=scores,
-        files=[options.output],
-        **about,
-    )
-    for path in options.report:
-        report.save(path)
+        report = Report(
+            prepared.model,
+            scores=scores,
+            files=[options.output],
+            details=prepared.details,
+            **about,
+        )
+        for path in options.report:
+            files.write(path, report._content(path))
     checks = () if policy is None else report.check(policy)
     # Of a secret sample it would tell of the noise, whose scale depends on all records.
-    hint = ""
+    hint, quality = "", {}
     if options.secret_sample is None:
         hint = advise(prepared.model, command_line=True)
+        quality = report.document["details"]["quality"]
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
         found = {name: report.document[name] for name in names}
-        print_json(found | {"hint": hint})
+        print_json(
+            {"verdict": report.verdict} | found | {"hint": hint, "quality": quality}
+        )
     else:
-        print(f"{report.verdict}\n{report.certificate.guarantee}")
+        claim = report.certificate
+        print(report.verdict, *rests_on(claim), sep="\n")
+        print(f"The claim: {claim.guarantee}")
         print(hint, end="\n" * bool(hint))
+        print(*(f"{name}: {text}\n" for name, text in quality.items()), sep="", end="")
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
-        print("Written:", *(str(path) for path in (options.output, *options.report)))
+        print("Written:", *map(str, written))
         print(*(f"{check}\n" for check in checks), sep="", end="")
-    return 0 if all(check.passed for check in checks) else 1
+    claims = [report.certificate, *(score.certificate for score in scores.values())]
+    return exit_code(claims, checks)
+
+
+def levels_of(options: argparse.Namespace) -> list[Any]:
+    """Return what is asked for, as plain numbers: of the model, and of its score."""
+    score = [] if options.score is None else [options.score_epsilon]
+    return [(options.epsilon, 0.0, options.gamma), *score]
 
 
 def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
@@ -442,40 +512,31 @@ def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
             raise ValueError(f"this would not be private: {leak}") from leak
 
 
-def check_files(options: argparse.Namespace) -> None:
-    """Refuse files that could not be written after the release."""
-    if options.output.suffix != ".skops":
-        raise ValueError(f"--output must end in .skops, got '{options.output}'.")
-    written = [options.output, *options.report]
-    for path in written:
-        try:
-            path.open("xb").close()
-        except OSError as error:
-            raise ValueError(
-                f"'{path}' must be a new file in a folder that exists and can be "
-                f"written to: {error.strerror}."
-            ) from None
-        path.unlink()
-    if len({path.resolve() for path in written}) < len(written):
-        raise ValueError("give each --report another file.")
-
-
 def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     """Write reports of such a claim to nowhere: what fails must fail before the fit."""
+    from skparisk._words import reasons_against
     from skparisk.core.claim import Assumption, as_certificate
     from skparisk.report import Report
 
     secret = options.secret_sample is not None
-    claim = as_certificate((options.epsilon, 0.0, options.gamma)).weaken(
+    claim, *score = map(as_certificate, levels_of(options))
+    claim = claim.weaken(
         relation="replace-one",
         assumptions=[Assumption.SECRET_DRAW] if secret else [],
     )
+    for option, each in zip(
+        ("epsilon", "score-epsilon"), (claim, *score), strict=False
+    ):
+        if not each.private:
+            raise ValueError(
+                f"--{option} must be smaller, got {each.epsilon:g}. "
+                f"{' '.join(reasons_against(each))}"
+            )
     report = Report(claim, **about)
     for path in options.report:
         report._content(path)
     if about["policy"] is None:
         return
-    score = [] if options.score is None else [as_certificate(options.score_epsilon)]
     # A reference can be audited afterwards; for a secret sample there is no such audit.
     open_yet = () if secret else ("reference_audited",)
     for check in about["policy"].check(claim, *score):

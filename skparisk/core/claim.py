@@ -39,6 +39,8 @@ from skparisk.core.rounding import (
 
 _Floats = NDArray[np.float64]
 _FAR = 700.0  # exp of more is no number
+# There are fewer people: at exp(epsilon) above it, one of them may be singled out.
+_MOST_PEOPLE = 1e10
 
 
 class Scope(StrEnum):
@@ -579,14 +581,23 @@ class Claim:
         return math.isinf(self.epsilon) or self.certain or voiding
 
     @property
+    def empty(self) -> bool:
+        """Whether the level is so large that it promises nothing, 23.03 or more.
+
+        Odds of one in ten billion that it was you, of all people, may then become even.
+        """
+        return self.epsilon >= math.log(_MOST_PEOPLE)
+
+    @property
     def private(self) -> bool:
         """Whether the guarantee stands as it is written.
 
-        That takes secret noise, a proof, a reference other than the private data,
-        public classes, and that the reference is of people, enough of them, and not
-        contradicted by an audit or by what was released.
+        That takes secret noise, a level that promises something, a proof, a reference
+        other than the private data, public classes, and that the reference is of
+        people, enough of them, and not contradicted by an audit or by what was
+        released.
         """
-        return not (self.void or self.leaks or self.doubts)
+        return not (self.void or self.empty or self.leaks or self.doubts)
 
     @property
     def sampled(self) -> bool:

@@ -29,11 +29,11 @@ from skparisk._text import printable
 from skparisk._version import __version__
 from skparisk.core.checks import check_number, check_relation
 from skparisk.core.claim import Claim, Unit, as_certificate
-from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.rounding import add_up, ceil_text
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
+from skparisk.report._files import write_new
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,7 @@ class Policy:
         """
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
-        stands = "it stands" if wrong.private else " ".join(words.void_reasons(wrong))
-        leaks = "released without noise: " + " ".join(words.leaks(wrong))
-        found = stands or (leaks if wrong.leaks else " ".join(words.doubts(wrong)))
+        found = " ".join(words.reasons_against(wrong)) or "it stands"
         checks = [
             Check("guarantee", wrong.private, found, "it stands as it is written")
         ]
@@ -276,7 +274,6 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
 Rows = tuple[tuple[str, str], ...]
 
 INSIDE = "inside the environment only: it was computed from private data without noise"
-_NOT_GIVEN = "not declared"
 _BLANK = "................................"
 # What no guarantee of this kind is about.
 _NEVER_PROTECTED = (
@@ -304,95 +301,158 @@ class Section:
     texts: tuple[str, ...] = ()
     rows: Rows = ()
     items: tuple[str, ...] = ()
-    # A table of several columns: the first row is its head.
-    table: tuple[tuple[str, ...], ...] = ()
     # Whether the texts are a warning.
     alarm: bool = False
+    # HTML that is shown as it is, of this file alone.
+    picture: str = ""
 
 
 def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...]:
-    """Return the sections of the document of a report, which is about a claim."""
-    declared = document["declared"]
-    neighbors = words.neighbors_of(claim) if claim.relation else "not stated"
+    """Return the sections of the document of a report, in the order of a decision."""
+    details, noise = document["details"], document["noise"]
+    private = claim.reference_is_private
+    inside = (("sensitivity and noise scale", INSIDE),) if private else ()
+    reference = [("drawn", claim.evidence.reference)] if claim.evidence else []
     return (
-        _identity(document),
+        _decision(document, claim),
         Section(
-            "Product and intended use",
-            rows=_declared(declared, "product", "use", "not_for"),
+            "What is released",
+            rows=(
+                *details["released"].items(),
+                *_declared(document, "product", "use", "not_for"),
+                *((f"SHA-256 of {x['name']}", x["sha256"]) for x in document["files"]),
+            ),
         ),
         Section(
-            "The claim",
-            (claim.guarantee,),
-            tuple(words.level_rows(claim)),
+            "Whom it protects, and whom not",
+            rows=(
+                ("protected", words.protected(claim)),
+                ("neighboring databases", words.neighbors_of(claim)),
+                ("not protected", "what follows:"),
+            ),
+            items=_not_protected(claim),
+        ),
+        Section(
+            "How sure that is",
+            words.reasons_against(claim),
+            tuple(words.audit_rows(claim)),
+            words.rests_on(claim) or ("It rests on nothing but the software itself.",),
             alarm=not claim.private,
         ),
-        Section(
-            "Unit of protection",
-            rows=(("protected", _unit(claim)), ("neighboring databases", neighbors)),
-        ),
-        Section("How it was computed", rows=tuple(words.how_rows(claim))),
-        Section(
-            "Taken on trust",
-            () if _trusted(claim) else ("Nothing but the software itself.",),
-            items=_trusted(claim),
-        ),
-        Section("Not protected", items=_not_protected(claim)),
-        _budget(document["ledger"]),
-        Section(
-            "What it means",
-            rows=(
-                *words.gain_rows(claim),
-                *_error(document["noise"], claim),
-            ),
-        ),
-        _evidence(document, claim),
         _checks(document),
         Section(
-            "Decision",
-            rows=tuple(
-                (name, str(said) or _BLANK)
-                for name, said in document["decision"].items()
+            "What an attacker gains",
+            (f"{words.gain(claim).capitalize()}.",),
+            tuple(words.membership_rows(claim)),
+            picture=_picture(claim),
+        ),
+        Section(
+            "How good it is",
+            rows=(
+                *details["quality"].items(),
+                *_scores(document),
+                *_error(noise, claim),
             ),
+        ),
+        Section(
+            "The reference",
+            rows=(
+                *details["reference"].items(),
+                *((name, text) for name, text in reference if text),
+                *_declared(document, "reference_source"),
+            ),
+        ),
+        _budget(document["ledger"]),
+        Section(
+            "The certificate",
+            (claim.guarantee,),
+            (
+                *words.level_rows(claim),
+                *words.how_rows(claim),
+                *inside,
+            ),
+        ),
+        _about(document),
+        Section("Glossary", rows=_GLOSSARY),
+    )
+
+
+_GLOSSARY = (
+    ("privacy level epsilon", "how much likelier any output may become by one person"),
+    ("risk gamma", "share of pairs of databases for which more than that may happen"),
+    ("neighboring databases", "two that differ in what is protected, and nothing else"),
+    ("reference", "public records, which pairs of such databases are drawn from"),
+    ("noise", "random numbers that hide how a single person moves what is released"),
+    ("audit", "a measurement with real records of whether the risk is that small"),
+    ("ledger", "a file with the budget of all releases about the same people"),
+)
+
+
+def _decision(document: Mapping[str, Any], claim: Claim) -> Section:
+    outside = min(1.0, add_up([claim.risk, claim.failure_prob]))
+    ledger, checks = document["ledger"], document["checks"]
+    kept = "none was given"
+    if checks is not None:
+        kept = "kept" if all(check["passed"] for check in checks) else "NOT kept"
+    rows = [
+        ("privacy level epsilon", ceil_text(claim.epsilon, 2)),
+        ("risk gamma", "none holds" if claim.void else ceil_text(outside, 2)),
+        *([("delta", ceil_text(claim.delta, 2))] if claim.delta else []),
+        ("unit of protection", words.protected(claim)),
+        ("budget left", ledger["rows"]["left"] if ledger else "no ledger was given"),
+        ("policy", kept),
+        *((name, text or _BLANK) for name, text in document["decision"].items()),
+    ]
+    if document["decides"] is not None:
+        rows.append(("decided on the report with the id", document["decides"]))
+    return Section("Decision", rows=tuple(rows))
+
+
+def _about(document: Mapping[str, Any]) -> Section:
+    versions = (f"{name} {number}" for name, number in document["versions"].items())
+    return Section(
+        "This document",
+        rows=(
+            *_declared(document, *_FORM),
+            ("report", f"{document['schema']}, version {document['schema_version']}"),
+            ("id", document["id"]),
+            ("time (UTC)", document["created"]),
+            ("versions", ", ".join(versions)),
         ),
     )
 
 
-def _identity(document: Mapping[str, Any]) -> Section:
-    about = {
-        "report": f"{document['schema']}, schema version {document['schema_version']}",
-        "id": document["id"],
-        "time (UTC)": document["created"],
-        "versions": ", ".join(
-            f"{name} {version}" for name, version in document["versions"].items()
-        ),
-    }
-    files = [
-        (f"SHA-256 of {file['name']}", file["sha256"]) for file in document["files"]
-    ]
-    rows = (*about.items(), *(files or [("released file", "none was given")]))
-    declared = _declared(document["declared"], "project", "data_set")
-    return Section("Identity", rows=(*rows, *declared))
-
-
-def _declared(declared: Mapping[str, str], *names: str) -> Rows:
+def _declared(document: Mapping[str, Any], *names: str) -> Rows:
+    declared = document["declared"]
     return tuple(
-        (f"{name.replace('_', ' ')} (declared)", declared[name] or _NOT_GIVEN)
+        (f"{name.replace('_', ' ')} (declared)", declared[name] or _BLANK)
         for name in names
     )
 
 
-def _unit(claim: Claim) -> str:
-    if claim.protects_membership:
-        return "which of the records are used, and not that a person is among them"
-    if claim.group_size > 1:
-        return f"any {claim.group_size} {words.counted(claim)} together"
-    return words.unit_of(claim)
+def _picture(claim: Claim) -> str:
+    """Return a bar of right guesses in 100, of which 50 are luck."""
+    if claim.void:
+        return ""
+    gain = 100 * claim.advantage.mean
+    return (
+        "<svg viewBox='0 0 200 22' role='img' aria-label='Right guesses in 100'>"
+        "<rect class='luck' x='0' y='2' width='100' height='8'/>"
+        f"<rect class='gain' x='100' y='2' width='{gain:.1f}' height='8'/>"
+        "<rect class='all' x='0' y='2' width='200' height='8'/>"
+        "<text x='0' y='19'>0</text><text x='100' y='19'>50: luck</text>"
+        "<text x='200' y='19' text-anchor='end'>100 right</text></svg>"
+    )
 
 
-def _trusted(claim: Claim) -> tuple[str, ...]:
-    """Return the words of others that the claim rests on."""
-    given = (f"{text[0].upper()}{text[1:]}." for text in claim.conditions)
-    return (*given, *words.doubts(claim), *words.provisos(claim))
+def _scores(document: Mapping[str, Any]) -> Rows:
+    return tuple(
+        (
+            score["name"],
+            score["value"] if score["private"] else f"{score['value']} ({INSIDE})",
+        )
+        for score in document["scores"]
+    )
 
 
 def _not_protected(claim: Claim) -> tuple[str, ...]:
@@ -408,48 +468,28 @@ def _not_protected(claim: Claim) -> tuple[str, ...]:
 
 
 def _budget(ledger: Mapping[str, Any] | None) -> Section:
+    title = "The budget"
     if ledger is None:
         text = "No ledger was given: what else was released of these people is unknown."
-        return Section("The budget", (text,))
-    releases = tuple(tuple(row) for row in ledger["releases"])
-    head = ("number", "time", "level", "what")
-    return Section(
-        "The budget",
-        rows=tuple(ledger["rows"].items()),
-        table=(head, *releases) if releases else (),
-    )
+        return Section(title, (text,))
+    releases = ((f"release {row[0]}", ", ".join(row[1:])) for row in ledger["releases"])
+    return Section(title, rows=(*ledger["rows"].items(), *releases))
 
 
 def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
     """Return how large the noise is."""
-    name = "expected error by the noise"
+    name = "error by the noise"
+    if claim.reference_is_private:
+        return ((name, INSIDE),)
     if noise is None:
-        shape = "isotropic" if claim.evidence is None else claim.evidence.noise_shape
-        text = "of another size for each output: see the noise"
-        return ((name, text),) if shape != "isotropic" else ()
-    text = f"{noise['typical']:.3g} for each output"
+        return ()
+    text = f"{noise['typical']:.2g} for each number"
     if noise["least"] < noise["most"]:
         text = (
-            f"{noise['typical']:.3g}, the root mean square over the outputs, from "
-            f"{noise['least']:.3g} to {noise['most']:.3g}"
+            f"{noise['typical']:.2g} for a typical number, from {noise['least']:.2g} "
+            f"to {noise['most']:.2g}"
         )
-    inside = f"; {INSIDE}" if claim.reference_is_private else ""
-    return ((name, f"{text} (standard deviation, in units of the output){inside}"),)
-
-
-def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
-    rows = list(words.audit_rows(claim))
-    if claim.reference_is_private:
-        rows.append(("sensitivity and noise scale", INSIDE))
-    rows += [
-        (
-            score["name"],
-            score["value"] if score["private"] else f"{score['value']} ({INSIDE})",
-        )
-        for score in document["scores"]
-    ]
-    none = () if rows else ("No audit was made, and no score was given.",)
-    return Section("Evidence", none, tuple(rows))
+    return ((name, f"{text} (standard deviation, in the unit of that number)"),)
 
 
 def _checks(document: Mapping[str, Any]) -> Section:
@@ -457,20 +497,13 @@ def _checks(document: Mapping[str, Any]) -> Section:
     if checks is None:
         return Section(title, ("No policy was given.",))
     kept = all(check["passed"] for check in checks)
-    rows = tuple(
-        (
-            check["rule"],
-            "pass" if check["passed"] else "FAIL",
-            check["found"],
-            check["required"],
-        )
-        for check in checks
-    )
     said = "Every rule is kept." if kept else "It does not keep the policy."
-    table = (("rule", "result", "found", "required"), *rows)
-    return Section(title, (said,), table=table, alarm=not kept)
+    told = tuple(str(Check(**check)) for check in checks)
+    return Section(title, (said,), items=told, alarm=not kept)
 
 
+# The document that a page is made of, in the page.
+_DOCUMENT = re.compile("<template id='document'>(.*)</template>", re.DOTALL)
 # No script, no network: the page says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -486,6 +519,10 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0.5rem 0; }
 h2 { font-size: 1.15rem; margin: 2rem 0 0.5rem; padding-top: 0.5rem;
   border-top: 1px solid var(--rule); }
 p.verdict { font-size: 1.1rem; font-weight: 600; }
+svg { width: 100%; max-width: 30rem; } text { font-size: 8px; fill: var(--ink); }
+.luck { fill: var(--rule); } .gain { fill: var(--alarm); }
+.all { fill: none; stroke: var(--quiet); stroke-width: 0.5; }
+footer { color: var(--quiet); font-size: 0.8rem; margin-top: 2rem; }
 .alarm { color: var(--alarm); font-weight: 600; }
 table { width: 100%; border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem 0.3rem 0;
@@ -494,15 +531,25 @@ table.pairs { table-layout: fixed; }
 table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
-.wide { overflow-x: auto; overflow-wrap: break-word; margin-top: 1rem; }
 @media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
   body { max-width: none; font-size: 10pt; } h2 { break-after: avoid; }
-  tr { break-inside: avoid; } }
+  tr { break-inside: avoid; } footer { position: fixed; bottom: 0; margin: 0; } }
 """
 
 
-def as_page(title: str, verdict: str, sections: Iterable[Section], alarm: bool) -> str:
-    """Return a page of HTML: all that is in it is escaped, but for its own pictures."""
+def as_page(
+    title: str,
+    verdict: str,
+    sections: Iterable[Section],
+    *,
+    alarm: bool,
+    footer: str,
+    document: str,
+) -> str:
+    """Return a page of HTML: all that is in it is escaped, but for its own pictures.
+
+    On paper its footer is on each page. The document that it is made of is in it.
+    """
     mark = " alarm" if alarm else ""
     body = "".join(map(_section_in_html, sections))
     return (
@@ -512,7 +559,9 @@ def as_page(title: str, verdict: str, sections: Iterable[Section], alarm: bool) 
         f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<main>\n<h1>{_text(title)}</h1>\n"
         f"<p class='verdict{mark}'>{_text(verdict)}</p>\n"
-        f"{body}</main>\n</body>\n</html>\n"
+        f"{body}</main>\n<footer>{_text(footer)}</footer>\n"
+        f"<template id='document'>{html.escape(document)}</template>\n"
+        "</body>\n</html>\n"
     )
 
 
@@ -524,9 +573,7 @@ def _section_in_html(section: Section) -> str:
     mark = " class='alarm'" if section.alarm else ""
     parts = [f"<h2>{_text(section.title)}</h2>"]
     parts += [f"<p{mark}>{_text(text)}</p>" for text in section.texts]
-    if section.items:
-        listed = "".join(f"<li>{_text(item)}</li>" for item in section.items)
-        parts.append(f"<ul>{listed}</ul>")
+    parts.append(section.picture)
     caption = f"<caption>{_text(section.title)}</caption>"
     if section.rows:
         rows = "".join(
@@ -534,21 +581,9 @@ def _section_in_html(section: Section) -> str:
             for name, value in section.rows
         )
         parts.append(f"<table class='pairs'>{caption}<tbody>{rows}</tbody></table>")
-    if section.table:
-        head, *others = section.table
-        titles = "".join(f"<th scope='col'>{_text(name)}</th>" for name in head)
-        rows = "".join(
-            f"<tr><th scope='row'>{_text(row[0])}</th>"
-            f"{''.join(f'<td>{_text(cell)}</td>' for cell in row[1:])}</tr>"
-            for row in others
-        )
-        # It may be wider than a phone, and is then scrolled, also by keys.
-        parts.append(
-            f"<div class='wide' role='region' tabindex='0' "
-            f"aria-label='{_text(section.title)}'>"
-            f"<table>{caption}<thead><tr>{titles}</tr></thead>"
-            f"<tbody>{rows}</tbody></table></div>"
-        )
+    if section.items:
+        listed = "".join(f"<li>{_text(item)}</li>" for item in section.items)
+        parts.append(f"<ul>{listed}</ul>")
     return f"<section>{''.join(parts)}</section>\n"
 
 
@@ -564,11 +599,9 @@ def as_markdown(
         lines += ["", f"## {_plain(section.title)}"]
         for text in section.texts:
             lines += ["", _plain(text)]
-        lines += ["", *(f"- {_plain(item)}" for item in section.items)]
         if section.rows:
             lines += ["", *_table((("field", "value"), *section.rows))]
-        if section.table:
-            lines += ["", *_table(section.table)]
+        lines += ["", *(f"- {_plain(item)}" for item in section.items)]
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
@@ -583,26 +616,18 @@ def _plain(text: str) -> str:
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
+def noise_of(source: Any) -> dict[str, float] | None:
     """Return standard deviations of the noise of outputs; None if they are not known.
 
-    A certificate alone has them if the noise has the same size for each output.
+    A certificate alone does not know them.
     """
-    sampler, evidence = getattr(source, "sampler_", source), claim.evidence
+    sampler = getattr(source, "sampler_", source)
     noise = getattr(sampler, "mechanism_", getattr(source, "noise", None))
-    if isinstance(noise, AdditiveNoise):
-        deviations = noise.deviations()
-        # Of what is released: constants have none.
-        deviations = deviations[deviations > 0] if noise.steps else deviations
-    elif (
-        evidence is not None
-        and evidence.noise_shape == "isotropic"
-        and evidence.law in LAWS
-        and evidence.law != "exponential"
-    ):
-        deviations = np.array([LAWS[evidence.law]().deviation * evidence.noise_scale])
-    else:
+    if not isinstance(noise, AdditiveNoise):
         return None
+    deviations = noise.deviations()
+    # Of what is released: constants have none.
+    deviations = deviations[deviations > 0] if noise.steps else deviations
     most = float(deviations.max())
     if not math.isfinite(most):
         return None
@@ -612,8 +637,14 @@ def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
     return {"typical": typical, "least": least, "most": most}
 
 
-SCHEMA = {"schema": "skparisk.report", "schema_version": 1}
-DECLARED = ("project", "data_set", "product", "use", "not_for")
+SCHEMA = {"schema": "skparisk.report", "schema_version": 2}
+# What forms ask for besides.
+_FORM = (
+    *("controller", "purpose", "legal_basis", "project", "data_set", "requester"),
+    *("contact", "reviewer", "review_date"),
+)
+DECLARED = (*_FORM, "product", "use", "not_for", "reference_source")
+_DETAILS = ("released", "reference", "quality")
 _DECISION = ("checker", "date", "decision", "reason")
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
@@ -640,8 +671,14 @@ class Report:
         limits of the policy, also if `source` is a ledger that holds it. Any other is
         marked as "inside the environment only".
 
-    project, data_set, product, use, not_for : str, default=""
-        Declarations, taken over as they are.
+    about : mapping of str to str, default=None
+        Declarations, taken over as they are: project, data_set, product, use, not_for,
+        controller, purpose, legal_basis, requester, contact, reviewer, review_date,
+        reference_source. What is not given is an empty line.
+
+    details : mapping of str to mapping of str to str, default=None
+        Rows to add on what is "released", on the "reference" and on the "quality": of
+        public things and of what is released alone.
 
     Attributes
     ----------
@@ -661,15 +698,16 @@ class Report:
 
     Notes
     -----
-    `id` is the SHA-256 of the document without the decision, which is left blank: an
-    edited report has another one. That is no signature: file the id, or the report,
-    where it cannot be exchanged.
+    `id` is the SHA-256 of the document: an edited report has another one. That is no
+    signature: file the id, or the report, where it cannot be exchanged. The decision is
+    left blank, and :meth:`decide` makes a new document of it. A page has its document
+    in it, and its id on each sheet of paper.
 
     Examples
     --------
     >>> from skparisk.core import as_certificate
     >>> from skparisk.report import Report
-    >>> report = Report(as_certificate(0.5), project="wages")
+    >>> report = Report(as_certificate(0.5), about={"project": "wages"})
     >>> report.document["certificate"]["epsilon"], report.document["checks"]
     (0.5, None)
     >>> "# Privacy report: wages" in report.to_markdown()
@@ -687,17 +725,18 @@ class Report:
         policy: Policy | None = None,
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
-        project: str = "",
-        data_set: str = "",
-        product: str = "",
-        use: str = "",
-        not_for: str = "",
+        about: Mapping[str, str] | None = None,
+        details: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         if isinstance(source, PrivacyLedger) and ledger is None:
             ledger = source
         claim = _claim_of(source)
-        given = (project, data_set, product, use, not_for)
-        declared = dict(zip(DECLARED, given, strict=True))
+        declared = dict.fromkeys(DECLARED, "") | dict(about or {})
+        unknown = [name for name in declared if name not in DECLARED]
+        if unknown:
+            raise ValueError(
+                f"about must have keys among {DECLARED}, got {unknown[0]!r}."
+            )
         wrong = [name for name, text in declared.items() if not isinstance(text, str)]
         if wrong:
             raise ValueError(f"{wrong[0]} must be a text, got {declared[wrong[0]]!r}.")
@@ -709,8 +748,6 @@ class Report:
                 raise ValueError(
                     f"{name} must be None or a {kind.__name__}, got {value!r}."
                 )
-        if hasattr(source, "certificate_") and not product:
-            declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
         document: dict[str, Any] = {
             **SCHEMA,
@@ -725,12 +762,14 @@ class Report:
                 {"name": printable(Path(file).name), "sha256": sha256_of(file)}
                 for file in files
             ],
+            "details": _details(source, details or {}),
             "certificate": claim.to_dict(curve=True),
             "ledger": None if ledger is None else ledger._as_dict(),
-            "noise": noise_of(source, claim),
+            "noise": noise_of(source),
             "scores": [_score(*each) for each in (scores or {}).items()],
             "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
+            "decides": None,
         }
         self.document, self.certificate = document, claim
         if policy is not None:
@@ -761,39 +800,81 @@ class Report:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the report that was saved as JSON; ValueError as of `from_dict`."""
-        return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
+        """Return the report that was saved as JSON or HTML.
+
+        Raises
+        ------
+        ValueError
+            As of `from_dict`; or if a page is not what its document gives.
+        """
+        text = Path(path).read_text("utf-8", errors="replace")
+        kept = _DOCUMENT.search(text)
+        try:
+            document = json.loads(html.unescape(kept[1]) if kept else text)
+        except ValueError:
+            raise ValueError(
+                f"'{path}' must be a report, as .json or .html, and holds neither."
+            ) from None
+        report = cls.from_dict(document)
+        if kept and report.to_html() != text:
+            raise ValueError(
+                f"'{path}' is not the page that the document in it gives: it was "
+                "edited since it was written, or this is another version than "
+                f"skparisk {document['versions']['skparisk']}."
+            )
+        return report
 
     def check(self, policy: Policy) -> tuple[Check, ...]:
         """Check the claim and its private scores against a policy."""
+        return policy.check(*self.claims)
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claim, and those of private scores."""
         private = [one["certificate"] for one in self.document["scores"]]
-        claims = [
-            FiledCertificate.from_dict(each) for each in private if each is not None
-        ]
-        return policy.check(self.certificate, *claims)
+        scores = [FiledCertificate.from_dict(each) for each in private if each]
+        return [self.certificate, *scores]
+
+    def decide(
+        self, *, checker: str, decision: str, date: str = "", reason: str = ""
+    ) -> Self:
+        """Return the report with a decision: a new one, which names the id of this one.
+
+        Parameters
+        ----------
+        checker, decision : str
+            Who decides, and what.
+
+        date, reason : str, default=""
+            When and why. An empty date is today.
+        """
+        if not (checker and decision):
+            raise ValueError("checker and decision must be given, got an empty one.")
+        date = date or datetime.date.today().isoformat()
+        given = (checker, date, decision, reason)
+        document = copy.deepcopy(self.document) | {
+            "decision": dict(zip(_DECISION, given, strict=True)),
+            "decides": self.id,
+        }
+        return self.from_dict(document | {"id": _id_of(document)})
 
     @property
     def id(self) -> str:
-        """SHA-256 of all that it says, but for the decision."""
+        """SHA-256 of all that it says."""
         return str(self.document["id"])
 
     @property
     def title(self) -> str:
         """A heading, with the project if there is one."""
-        declared = self.document["declared"]
+        declared, details = self.document["declared"], self.document["details"]
         about = declared["project"] or declared["product"]
+        about = about or details["released"].get("model", "")
         return f"Privacy report: {about}" if about else "Privacy report"
 
     @property
     def verdict(self) -> str:
-        """Whether the guarantee stands, in a few words."""
-        if self.certificate.private:
-            return "The guarantee stands as it is written below."
-        if self.certificate.void:
-            return "NOT private: there is no guarantee."
-        if self.certificate.leaks:
-            return "NOT private as a whole: something was released without noise."
-        return "The guarantee does NOT stand: it may not be about these people."
+        """Whether the guarantee stands, for whom, and if not why."""
+        return words.verdict(self.certificate)
 
     def to_json(self) -> str:
         """Return it as strict JSON."""
@@ -801,8 +882,14 @@ class Report:
 
     def to_html(self) -> str:
         """Return it as a page that needs no other file, no script and no network."""
-        alarm = not self.certificate.private
-        return as_page(self.title, self.verdict, self._sections, alarm)
+        return as_page(
+            self.title,
+            self.verdict,
+            self._sections,
+            alarm=not self.certificate.private,
+            footer=f"id {self.id}",
+            document=self.to_json(),
+        )
 
     def to_markdown(self) -> str:
         """Return it as Markdown with a head of YAML, as model cards have."""
@@ -818,8 +905,8 @@ class Report:
         return as_markdown(self.title, self.verdict, self._sections, head)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that ends in .html, .json or .md."""
-        Path(path).write_bytes(self._content(path))
+        """Write it to a file that ends in .html, .json or .md, and replace that."""
+        write_new(Path(path), self._content(path), force=True)
 
     def _content(self, path: str | os.PathLike[str]) -> bytes:
         """Return what is written to a file of that name."""
@@ -865,6 +952,40 @@ def _claim_of(source: Any) -> Claim:
     return as_certificate(found)
 
 
+def _details(
+    source: Any, given: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str]]:
+    """Return what a fitted estimator tells of itself, and what was given."""
+    if unknown := [name for name in given if name not in _DETAILS]:
+        raise ValueError(
+            f"details must have keys among {_DETAILS}, got {unknown[0]!r}."
+        )
+    found: dict[str, dict[str, Any]] = {name: {} for name in _DETAILS}
+    if hasattr(source, "certificate_"):
+        inside = getattr(source, "estimator", source)
+        steps = getattr(inside, "steps", [("", inside)])
+        found["released"]["model"] = type(steps[-1][1]).__name__
+        names = getattr(source, "feature_names_in_", ())
+        if len(names):
+            found["released"]["columns"] = ", ".join(map(str, names))
+        evidence = source.certificate_.evidence
+        if evidence is not None:
+            found["released"]["numbers with noise"] = evidence.n_outputs
+    compared = getattr(source, "reference_comparison_", None)
+    if compared is not None:
+        found["quality"] = {
+            "score of the private model": f"{compared.private:.2g} on public records",
+            "score of public records alone": f"{compared.public_only:.2g}",
+            "score without noise": "not told: it would be a release of its own",
+        }
+    for name in given:
+        found[name] |= given[name]
+    return {
+        name: {str(row): str(text) for row, text in rows.items()}
+        for name, rows in found.items()
+    }
+
+
 def _score(name: str, score: Any) -> dict[str, Any]:
     claim = score.certificate if isinstance(score, PrivateScore) else None
     return {
@@ -876,7 +997,7 @@ def _score(name: str, score: Any) -> dict[str, Any]:
 
 
 def _id_of(document: Mapping[str, Any]) -> str:
-    """Return the hash of what was said when it was written."""
-    said = {name: document[name] for name in document if name not in ("id", "decision")}
+    """Return the hash of all that a document says."""
+    said = {name: document[name] for name in document if name != "id"}
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
