@@ -793,8 +793,8 @@ def test_bad_persons_are_refused_in_one_line(more, message, capsys):
 
 @pytest.mark.usefixtures("_tables")
 def test_ids_that_are_there_once_are_to_be_dropped(capsys):
-    frame = pd.read_csv("public.csv")
-    frame.drop_duplicates("patient_id").to_csv("public.csv", index=False)
+    frame = pd.read_csv("public.csv", index_col=0)
+    frame.drop_duplicates("patient_id").to_csv("public.csv")
     assert "give --drop patient_id" in refused(FIT, capsys)
 
 

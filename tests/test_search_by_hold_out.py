@@ -194,7 +194,7 @@ def test_declared_record_score_is_used_and_told():
         known(),
         ALPHAS,
         "exponential",
-        epsilon=50.0,
+        epsilon=20.0,
         y_bounds=None,
         record_score=lambda y_true, y_pred: np.abs(y_true - y_pred) > 1,
     )

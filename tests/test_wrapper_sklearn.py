@@ -106,7 +106,7 @@ def test_names_of_columns_may_be_given():
 
 def test_reference_is_routed_through_a_pipeline():
     with sklearn.config_context(enable_metadata_routing=True):
-        scaler = private(StandardScaler(), epsilon=1e9)
+        scaler = private(StandardScaler(), epsilon=20.0)
         scaler.set_fit_request(X_reference=True, y_reference=False)
         ridge = private(Ridge()).set_fit_request(X_reference=True, y_reference=True)
         pipeline = make_pipeline(scaler, ridge, transform_input=["X_reference"])
