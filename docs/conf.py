@@ -37,7 +37,8 @@ numpydoc_show_class_members = False
 maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 
-copybutton_prompt_text = r">>> |\.\.\. |\$ "  # copied code has no prompts, and no output
+# Copied code has no prompts and no output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 # References into other packages are not looked up, as that would take the network.
