@@ -244,6 +244,26 @@ def test_examples_of_a_page_run(page):
     assert result.failed == 0
 
 
+# Pages on checking show that two documents or numbers agree.
+CHECKS = ("docs/checkers.rst", "docs/stewards_guide.rst")
+UNTOLD = re.compile(r"True|False|\([\d, ]*\)")
+
+
+def test_outputs_are_something_to_read():
+    """Never a bare truth value, and never a shape or counts without a word."""
+    for page in set(TEXTS) - set(CHECKS):
+        examples = doctest.DocTestParser().get_examples(TEXTS[page])
+        outputs = {example.want.strip() for example in examples}
+        found = [output for output in outputs if UNTOLD.fullmatch(output)]
+        assert not found or "/theory/" in page, page
+
+
+@pytest.mark.parametrize("output", ["True", "False", "(4,)", "(1, 26)", "()"])
+def test_an_output_that_teaches_nothing_is_noticed(output):
+    assert UNTOLD.fullmatch(output)
+    assert not UNTOLD.fullmatch(f"{output} people")
+
+
 # Blocks of the README and of the guides that no test runs as they are, and why.
 NOT_RUN = {
     "python -m pip install . && python -m skparisk demo": "continuous integration does",
