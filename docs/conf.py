@@ -22,6 +22,8 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # MathJax from a package, and not from the network
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
     "api_pages",
 ]
 exclude_patterns = ["_build"]
@@ -34,6 +36,10 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
+
+# Copied code has no prompts and no output.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # References into other packages are not looked up, as that would take the network.
 nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn)\..*")]

@@ -1,6 +1,6 @@
-"""Draw the pictures of the gallery: ``python docs/pictures.py``.
+"""Draw the pictures of the pages: ``python docs/pictures.py``.
 
-A page of the gallery draws its picture itself, as what it calls ``figure``.
+The code of a page draws its picture, and names it ``figure``.
 """
 
 import doctest
@@ -10,6 +10,11 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 STYLE = {"svg.hashsalt": "skparisk"}
+
+
+def has_picture(page: Path) -> bool:
+    """Tell if a page shows a picture that its code draws."""
+    return f"pictures/{page.stem}.svg" in page.read_text("utf-8")
 
 
 def run_page(page: Path) -> tuple[doctest.TestResults, dict[str, Any]]:
@@ -22,7 +27,7 @@ def run_page(page: Path) -> tuple[doctest.TestResults, dict[str, Any]]:
 
 
 def draw_page(page: Path, folder: Path) -> doctest.TestResults:
-    """Run a page of the gallery, and save its picture if it has one."""
+    """Run a page, and save its picture if it has one."""
     from matplotlib import pyplot as plt
     from matplotlib import rc_context
 
@@ -36,10 +41,9 @@ def draw_page(page: Path, folder: Path) -> doctest.TestResults:
 
 
 def main(names: list[str]) -> None:
-    """Draw all pictures, or those of the named pages of the gallery."""
-    for page in sorted((DOCS / "gallery").glob("*.rst")):
-        drawn = f":: pictures/{page.stem}.svg" in page.read_text("utf-8")
-        if drawn and (not names or page.stem in names):
+    """Draw all pictures, or only for the named pages."""
+    for page in [*DOCS.glob("*.rst"), *DOCS.glob("gallery/*.rst")]:
+        if has_picture(page) and (not names or page.stem in names):
             draw_page(page, DOCS / "gallery" / "pictures")
 
 

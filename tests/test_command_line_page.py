@@ -12,8 +12,8 @@ from skparisk import Report, SchemaReference
 from skparisk.__main__ import main
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "command_line.rst"
-COMMANDS = re.findall(r"^   \$ skparisk (.*)$", PAGE.read_text("utf-8"), re.M)
+PAGE = (ROOT / "docs" / "command_line.rst").read_text("utf-8")
+COMMANDS = re.findall(r"^   \$ skparisk (.*)$", PAGE, re.M)
 
 
 def write_tables(folder, target="cost"):
@@ -38,9 +38,9 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     """And end in a model that is nearly as good as one without noise."""
     monkeypatch.chdir(tmp_path)
     test = write_tables(tmp_path)
-    policy = re.search(r"(   epsilon = .*\n(   .*\n)*)", PAGE.read_text("utf-8"))[1]
+    policy = re.search(r"(   epsilon = .*\n(   .*\n)*)", PAGE)[1]
     (tmp_path / "policy.toml").write_text(re.sub("(?m)^ +", "", policy))
-    about = re.search(r"(   project = .*\n(   .*\n)*)", PAGE.read_text("utf-8"))[1]
+    about = re.search(r"(   project = .*\n(   .*\n)*)", PAGE)[1]
     (tmp_path / "about.toml").write_text(re.sub("(?m)^ +", "", about))
     for command in COMMANDS:
         assert main(shlex.split(command)) == 0, command
@@ -49,6 +49,8 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     }
     shown = capsys.readouterr().out
     assert "FAIL" not in shown
+    (first,) = re.findall(r"^   (The guarantee stands: .*), at epsilon", PAGE, re.M)
+    assert shown.count(f"{first}, at epsilon") > 1
     assert "left: one release at epsilon 0.5, without delta and risk" in shown
     model = load_model(Path("model.skops"))
     words = ["injury", "industry"]
@@ -58,7 +60,7 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     report = Report.load("report.json")
     assert report.certificate.private
     assert [score["private"] for score in report.document["scores"]] == [True]
-    declared = re.search(r"(   target = .*\n(   .*\n)*)", PAGE.read_text("utf-8"))[1]
+    declared = re.search(r"(   target = .*\n(   .*\n)*)", PAGE)[1]
     (tmp_path / "schema.toml").write_text(re.sub("(?m)^ +", "", declared))
     assert len(SchemaReference.from_toml("schema.toml").domain.columns) == 2
 

@@ -155,11 +155,12 @@ def _title(text: str, line: str = "=") -> str:
 def _index() -> str:
     modules = "\n".join(f"   {module}" for module in public_modules())
     return (
-        f"{_title('API reference')}"
-        "Everything that the package exports. The names of :mod:`skparisk` itself are\n"
-        "all that most programs need; each of them is described in the module that it\n"
-        "is from.\n\n"
-        f".. toctree::\n   :maxdepth: 1\n\n{modules}\n"
+        f"{_title('Reference')}"
+        "Most programs need only names from :mod:`skparisk`; each is described in its\n"
+        "own module. Parameters that all private estimators share are explained once,\n"
+        "in :ref:`private-parameters`.\n\n"
+        ".. toctree::\n   :maxdepth: 1\n\n"
+        f"   ../private_parameters\n   ../extending\n{modules}\n"
     )
 
 
