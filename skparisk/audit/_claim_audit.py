@@ -472,16 +472,16 @@ class ClaimAudit(Statement):
         pairs = "the attacked pair" if n == 1 else f"the worst of {n} attacked pairs"
         at = f" at delta = {worst.delta:.3g}" if worst.delta else ""
         allowed = (
-            "any level is allowed to a single pair"
+            "the claim leaves a single pair any level"
             if math.isinf(worst.allowed)
-            else f"at most {ceil_text(worst.allowed, 3)} is allowed"
+            else f"the claim leaves one pair at most {ceil_text(worst.allowed, 3)}"
         )
         return (
             f"{self.n_releases} releases of either database of {pairs}: a privacy "
             f"level of at least {floor_text(worst.lower_bound, 3)}{at}, by "
             f"{worst.distinguisher}, where {allowed}; at least "
-            f"{floor_text(worst.accuracy, 3)} of guesses are right, where at most "
-            f"{ceil_text(worst.allowed_accuracy, 3)} is allowed."
+            f"{floor_text(worst.accuracy, 3)} of guesses are right, where it "
+            f"leaves at most {ceil_text(worst.allowed_accuracy, 3)}."
         )
 
 
