@@ -315,6 +315,12 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
     assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
 
 
+def test_a_file_that_is_not_there_is_named(folder, capsys):
+    assert refused(["verify", "none.json"], capsys).endswith(
+        "error: 'none.json': No such file or directory"
+    )
+
+
 @pytest.mark.parametrize("name", ["private", "private_numbers"])
 def test_the_private_records_are_refused_as_the_reference(name, folder, capsys):
     """Also a few of them."""

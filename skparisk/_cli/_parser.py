@@ -22,7 +22,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(message: object) -> str:
-    """Return what a message says as one line."""
+    """Return what a message says as one line, and of the system's without its number."""
+    if isinstance(message, OSError) and message.filename is not None:
+        message = f"'{message.filename}': {message.strerror}"
     return " ".join(str(message).split())
 
 
