@@ -316,8 +316,8 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
 
 
 def test_a_file_that_is_not_there_is_named(folder, capsys):
-    assert refused(["verify", "none.json"], capsys).endswith(
-        "error: 'none.json': No such file or directory"
+    assert refused(["verify", "nowhere.json"], capsys).endswith(
+        "error: 'nowhere.json': No such file or directory"
     )
 
 
