@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(message: object) -> str:
-    """Return what a message says as one line, and of the system's without its number."""
+    """Return what a message says in one line; without the number of a system error."""
     if isinstance(message, OSError) and message.filename is not None:
         message = f"'{message.filename}': {message.strerror}"
     return " ".join(str(message).split())

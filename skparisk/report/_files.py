@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
+import random
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -34,7 +34,7 @@ class NewFiles:
         return self
 
     def _hold(self, path: Path) -> None:
-        beside = path.with_name(f".{secrets.token_hex(8)}.part")
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             if path.is_dir() or (path.exists() and not self._force):
                 raise ValueError(
@@ -43,7 +43,7 @@ class NewFiles:
                 )
             with beside.open("xb") as file:
                 self._beside[path] = beside
-                file.write(os.urandom(self._room))  # zeros may take no room
+                file.write(random.Random().randbytes(self._room))  # zeros take none
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
