@@ -563,7 +563,9 @@ def test_the_range_of_a_split_table_is_that_of_the_shared_half():
 
 def test_ranges_of_other_containers():
     texts = np.array(["a text", "another"], dtype=object)
-    assert TableReference(texts, clip=True).domain.columns == (None,)
+    of_texts = TableReference(texts, clip=True)
+    assert of_texts.domain.columns == (None,)
+    assert "but for 1 column of no known range" in of_texts.description
     labels = TableReference(TABLE[:3], ["a", "b", "b"], clip=True)
     assert labels.domain.targets == (Categories(["b", "a"]),)
     coded = labels.encoded(lambda y: np.array([float(label == "b") for label in y]))

@@ -368,6 +368,22 @@ def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     assert model.sampler_.pairs_.domain == FLAT.domain
 
 
+def test_a_declared_sensitivity_is_of_frames_in_the_schema():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.uniform(-1, 3, N), "b": rng.choice([*"xyz"], N)})
+    y = rng.uniform(0, 9, N)
+    inside = frame.assign(a=frame["a"].clip(0, 1), b=frame["b"].replace("z", "x"))
+    words = make_column_transformer((OneHotEncoder(), ["b"]), remainder="passthrough")
+    schema = SchemaReference({"a": (0, 1), "b": ["x", "y"], "t": (0, 5)}, target="t")
+    model = PrivateEstimator(
+        make_pipeline(words, Ridge()), epsilon=math.inf, sensitivity=1.0
+    )
+    model.set_params(random_state=0)
+    moved = clone(model).fit(frame, y, X_reference=schema).predict(inside)
+    plain = clone(model).fit(inside, y.clip(0, 5), X_reference=schema).predict(inside)
+    np.testing.assert_array_equal(moved, plain)
+
+
 def test_numbers_are_classes_as_they_are():
     schema = SchemaReference([(0, 1), (0, 2)], target=[3, 5, 7])
     X, y = numbers(90), rng_of().choice([3, 5, 7, 11], 90)

@@ -181,6 +181,7 @@ def test_numbers_out_of_their_range_are_mended_and_the_others_stay():
     mended = complete(BernoulliNB(), below)["feature_log_prob_"]
     assert mended[0] == -1.0
     assert -1e-8 < mended[1] < 0.0
+    assert complete(BernoulliNB(), {"class_log_prior_": np.zeros(2)}) == {}
 
 
 SAMPLED = [
