@@ -416,7 +416,7 @@ def test_a_block_of_pairs_without_any_answer_counts_as_infinite():
 
 def test_answers_that_differ_by_rounding_are_no_reason_for_tiny_noise():
     """Quantiles of two values gave a scale of 2e-13, and a private certificate."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     table, private = (rng.choice([0.1, 0.7], size=(300, 1)) for _ in range(2))
     model = PrivateEstimator(
         QuantileTransformer(n_quantiles=100),
@@ -427,7 +427,7 @@ def test_answers_that_differ_by_rounding_are_no_reason_for_tiny_noise():
     try:
         model.fit(private, X_reference=table)
     except CalibrationError as error:
-        assert re.search("is 0|more than its noise hides", str(error))  # noqa: PT017
+        assert "is 0" in str(error)  # noqa: PT017
     else:
         assert model.noise_scale_ > 1e-6
 

@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4)) * [1.0, 1.0, 10.0, 0.1]
 Y = X @ [1.0, -1.0, 0.05, 0.0] + RNG.normal(size=300)
 RIDGE = PrivateRidge(epsilon=1.0)
-QUICK = {"n_private": [100, 1000], "n_public": [30], "n_repeats": 2, "random_state": 0}
+QUICK = {"n_private": [100, 1000], "n_public": [30], "n_repeats": 2, "random_state": 2}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_scores_are_those_of_people_who_are_like_these(display):
 def test_many_private_people_are_worth_it_and_noise_takes_from_it(display):
     assert display.scores.shape == (1, 2)
     assert display.public_only[0] < display.scores[0, 1]
-    assert display.scores[0, 1] > display.without_privacy[1] - 0.03
+    assert display.scores[0, 1] > display.without_privacy[1] - 0.02
     noisier = WorthDisplay.from_estimator(
         clone(RIDGE).set_params(epsilon=0.01), X, Y, **QUICK
     )

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+_SOME = 2**20  # bytes that are written together
+
 
 class NewFiles:
     """Files to be written, whose room on the disk is held from the beginning.
@@ -43,7 +45,9 @@ class NewFiles:
                 )
             with beside.open("xb") as file:
                 self._beside[path] = beside
-                file.write(random.Random().randbytes(self._room))  # zeros take none
+                some = random.Random().randbytes(_SOME)  # zeros may take no room
+                for start in range(0, self._room, _SOME):
+                    file.write(some[: self._room - start])
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
