@@ -156,14 +156,15 @@ class Groups(NamedTuple):
             known = [
                 getattr(each, "rows_per_person", None) is not None
                 for each in given
-                if each is not None
+                if each is not None and not isinstance(each, SecretSample)
             ]
         if {*known, grouped} == {True, False}:
             there, missing = ("groups", "groups_reference")[:: 1 if grouped else -1]
             raise ValueError(
                 f"{missing} must be given as well, got {there} alone: neighbors differ "
                 "in one person with all of their rows, or in one row, among both the "
-                "private and the public records. Only a TableReference has groups."
+                "private and the public records. Of references only a TableReference, "
+                "and the draw of a SecretSample, have groups."
             )
         if grouped and sampler is None:
             raise ValueError(

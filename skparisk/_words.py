@@ -157,8 +157,8 @@ _CONDITIONS = {
         "describes the population",
     ),
     Assumption.SECRET_DRAW: (
-        "each person has one of the records that were drawn from, or else records are "
-        "protected, and not people",
+        "each person is one of the records, or of the ids of groups, that were drawn "
+        "from, or else these are protected, and not people",
         "how many are drawn was fixed beforehand, and nobody is told who is used",
         "no other sample of these records is drawn, in this process or another; "
         "several releases are about the members of one draw",
@@ -429,11 +429,12 @@ def guarantee(claim: Claim) -> str:
 
 def _who_is_used(claim: Claim) -> str:
     """Return what is protected instead of records."""
-    which, all_of = "which of the records handed over are used", "all of them"
+    units = counted(claim)
+    which, all_of = f"which of the {units} handed over are used", "all of them"
     evidence = claim.evidence
     if evidence is not None and evidence.n_candidates is not None:
         n, all_of = evidence.n_candidates, f"all {evidence.n_candidates}"
-        which = f"which {evidence.n_records} of these {n} records are used"
+        which = f"which {evidence.n_records} of these {n} {units} are used"
     return (
         f"What is protected is {which}, against someone who knows {all_of}; that a "
         "person is among them is not protected, and the scale and the shape of the "
@@ -611,16 +612,17 @@ def membership_rows(claim: Claim) -> list[tuple[str, str]]:
     share = ceil_text(min(1.0, _all_in_all(claim)))
     level = ceil_text(claim.epsilon)
     most = ceil_text(claim.membership_odds)
+    unit = "person" if claim.unit == Unit.PERSON else "record"
     odds = (
-        "odds that a record is used",
+        f"odds that a {unit} is used",
         f"at most {most} outside the risk{' and delta' if claim.delta else ''}, where "
         f"they were {prior} before",
     )
     one = (
-        "for one record",
+        f"for one {unit}",
         f"({level}, delta_i)-differentially private, with a delta_i whose mean over "
-        f"the {evidence.n_candidates} records and the sampled pairs is at most "
-        f"{share}; that of a single record may be larger, also 1",
+        f"the {evidence.n_candidates} {counted(claim)} and the sampled pairs is at "
+        f"most {share}; that of a single one may be larger, also 1",
     )
     # An advantage alone leaves the odds of no output as they were.
     return [odds, one] if claim.epsilon else [one]
@@ -662,7 +664,7 @@ def how_rows(claim: Claim) -> list[tuple[str, str]]:
         ]
     if evidence.n_candidates is not None:
         n_candidates = str(evidence.n_candidates)
-        table.append(("records that they were drawn from", n_candidates))
+        table.append((f"{counted(claim)} that they were drawn from", n_candidates))
     if evidence.for_new_people is not None:
         table.append(("for new people", evidence.for_new_people))
     return table

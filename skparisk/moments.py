@@ -765,6 +765,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             if several:
                 assert isinstance(source, SensitivitySampler)
                 known = source.reference if paired is None else paired
+                if data.draw is not None:  # pairs come from its people
+                    known = data.draw.reference(features, targets)
                 n_most = known.most_rows(n_most)
             query = units.query(n_most, n_targets, counts_rows=several)
         assert query is not None

@@ -57,10 +57,20 @@ _HOW = (
 
 
 def find_query(
-    schema: Any, counts: Any, means: Any, bins: Any, relation: str
+    schema: Any, counts: Any, means: Any, bins: Any, relation: str, weight: Any = None
 ) -> CellsQuery:
     """Return the sums from which all that is asked for follows."""
     declared = _declared(schema)
+    weighted = None
+    if weight is not None:
+        held = _column(declared, weight, "weight")
+        if not isinstance(held, Interval) or held.low < 0 or held.high == 0:
+            raise ValueError(
+                "weight must be a column of numbers, declared as a range (low, high) "
+                f"from 0 on, of more than 0; got {weight!r}, declared as {held}."
+            )
+        weighted = (weight, held.high)
+        relation = "add-remove"  # the sum of the weights is not public
     asked: dict[frozenset[str], tuple[Group, list[str]]] = {}
     given = {} if means is None else means
     if not isinstance(given, Mapping):
@@ -91,7 +101,7 @@ def find_query(
             f"counts and means must ask for at most 2**20 numbers, got {n_outputs}: "
             "take fewer columns for a cross table, or fewer bins."
         )
-    return CellsQuery(tuple(questions))
+    return CellsQuery(tuple(questions), weighted)
 
 
 def check_groups(given: Any, name: str) -> list[Group]:
@@ -287,6 +297,12 @@ class PrivateTable(BaseEstimator):
         How neighboring data differ: "replace-one" takes the number of records as
         public.
 
+    weight : str, default=None
+        A column of survey weights, declared as a range from 0 on: counts are sums of
+        these, and means and quantiles are weighted. Private weights are clipped to the
+        range, silently; one that is missing is 0. Noise in counts is in proportion to
+        the largest weight of the range.
+
     max_rows : int, default=None
         The most rows of a person that are used, drawn at random, >= 1; with `groups` of
         `fit`. Noise is in proportion to it, and counts and means are of these rows.
@@ -306,10 +322,11 @@ class PrivateTable(BaseEstimator):
         The answer with noise: all else follows from it.
 
     noise_scale_ : float
-        Scale of the Laplace noise in counts, and in sums of shares of half of a range.
+        Scale of the Laplace noise in counts, and in sums of shares of half of a range;
+        in units of the largest weight, if there are weights.
 
     n_records_ : int or None
-        Records, if that is public; None with `groups`.
+        Records, if that is public; None with `groups`, or with weights.
 
     epsilon_, certificate_ : float, Certificate
         The level, and what is guaranteed.
@@ -355,6 +372,7 @@ class PrivateTable(BaseEstimator):
         means: Mapping[str, Any] | None = None,
         bins: Any = 10,
         relation: str = "replace-one",
+        weight: str | None = None,
         max_rows: int | None = None,
         epsilon: float = 1.0,
         noise_random_state: Any = None,
@@ -364,6 +382,7 @@ class PrivateTable(BaseEstimator):
         self.means = means
         self.bins = bins
         self.relation = relation
+        self.weight = weight
         self.max_rows = max_rows
         self.epsilon = epsilon
         self.noise_random_state = noise_random_state
@@ -406,7 +425,9 @@ class PrivateTable(BaseEstimator):
         several = check_max_rows(self.max_rows, groups)
         # How many rows people have is not public.
         rows_are = "add-remove" if several else relation
-        query = find_query(self.schema, self.counts, self.means, self.bins, rows_are)
+        query = find_query(
+            self.schema, self.counts, self.means, self.bins, rows_are, self.weight
+        )
         _check_frame(X.head if isinstance(X, Parted) else X, query)
         if several and isinstance(X, Parted):
             raise ValueError(
@@ -453,7 +474,8 @@ class PrivateTable(BaseEstimator):
         )
         self.query_ = query
         self.epsilon_ = certificate.epsilon
-        self.n_records_ = n_records if public and not several else None
+        counted = public and not several and query.weight is None
+        self.n_records_ = n_records if counted else None
         self.noise_scale_ = noise.noise_scale
         return self
 
@@ -461,6 +483,8 @@ class PrivateTable(BaseEstimator):
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
     ) -> Any:
         """Return how many records are in each cell, or rows of people that are used.
+
+        Or what they weigh, if they have weights.
 
         Parameters
         ----------
@@ -494,7 +518,8 @@ class PrivateTable(BaseEstimator):
             n, error = np.array([float(self.n_records_)]), 0.0
             return _frame((), (), {"count": n, "std_error": error, "low": n, "high": n})
         found = self._marginal(group, None)
-        counts, error = found.sums[0], math.sqrt(found.variance)
+        unit = self.query_.weight[1] if self.query_.weight else 1.0
+        counts, error = unit * found.sums[0], unit * math.sqrt(found.variance)
         low, high = counts - width * error, counts + width * error
         total = self.n_records_
         most = math.inf if total is None else float(total)

@@ -34,6 +34,7 @@ from skparisk import (
 )
 from skparisk.__main__ import main
 from skparisk.core import compose_basic, compose_parallel
+from skparisk.core.sealed import group_rows, of_people
 from skparisk.core.weights import RowSums
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.metrics import private_score
@@ -369,14 +370,9 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
             "^groups must be given",
         ),
         (
-            PrivateRidge(sensitivity=SensitivitySampler(reference=SecretSample(0.5))),
-            {},
-            "Only a TableReference has groups",
-        ),
-        (
             PrivateRidge(),
             {"X_reference": SCHEMA, "y_reference": None, "groups_reference": None},
-            "Only a TableReference has groups",
+            "Of references only a TableReference",
         ),
         (
             PrivateRidge(),
@@ -600,6 +596,79 @@ def test_a_secret_draw_is_of_single_rows():
         sampler.release(X, groups=IDS)
 
 
+@pytest.fixture
+def _no_draws_before(monkeypatch):
+    monkeypatch.setattr("skparisk.reference._secret._known", {})
+
+
+@pytest.mark.usefixtures("_no_draws_before")
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateRidge(),
+        PrivateMoments(bounds=(-4, 4), y_bounds=(-4, 4)),
+        PrivateEstimator(make_pipeline(StandardScaler(), Ridge())),
+    ],
+)
+def test_a_secret_sample_draws_people(model):
+    """Of whom nothing but the number of people is told."""
+    sampler = SensitivitySampler(reference=SecretSample(0.5), n_pairs=200)
+    model = clone(model).set_params(sensitivity=sampler, random_state=0)
+    none = {"X_reference": None, "y_reference": None, "groups_reference": None}
+    certificate = fitted(model, **none).certificate_
+    n_people = len(np.unique(IDS))
+    assert (certificate.unit, certificate.protects_membership) == ("person", True)
+    assert certificate.evidence.n_records == n_people // 2
+    assert certificate.evidence.n_candidates == n_people
+    assert f"which {n_people // 2} of these {n_people} people" in certificate.guarantee
+    assert "odds that a person is used" in str(certificate)
+    assert str(len(X)) not in str(certificate)
+
+
+@pytest.mark.usefixtures("_no_draws_before")
+def test_one_draw_of_people_is_for_their_groups():
+    half = SecretSample(0.5).draw(X, Y, groups=IDS)
+    sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=half)
+    assert sampler.fit(X, groups=IDS).release(X, groups=IDS).shape == (1,)
+    assert (half.n_candidates, half.n_members) == (500, 250)
+    ids = group_rows(IDS, "groups", len(IDS))
+    drawn, targets = half.take_members(of_people(X, ids), of_people(Y, ids))
+    assert drawn.shape[0] == targets.shape[0] == half.n_members
+    everyone = {tuple(sorted(Y[one == IDS])) for one in np.unique(IDS)}
+    people = np.split(targets.rows, targets.ends[:-1])
+    assert {tuple(sorted(each)) for each in people} < everyone  # each with all rows
+    for groups in (np.roll(IDS, 1), np.arange(len(X))):
+        with pytest.raises(ValueError, match="groups must be the same"):
+            sampler.release(X, groups=groups)
+    with pytest.raises(ValueError, match="is a TableReference, or the draw"):
+        sampler.fit(X)
+    with pytest.raises(ValueError, match=r"^X and y must have the same") as caught:
+        SecretSample(0.5).draw(X, Y[1:], groups=IDS)
+    assert str(len(X)) not in str(caught.value)
+    draws = SensitivitySampler(reference=half, n_pairs=20)
+    with pytest.raises(ValueError, match="groups must be given as well"):
+        PrivateRidge(sensitivity=draws).fit(X, Y)
+
+
+@pytest.mark.usefixtures("_no_draws_before")
+def test_with_one_row_each_a_secret_sample_is_the_same():
+    """To the last digit: the draw, the pairs and the noise."""
+    alone, grouped = (
+        PrivateRidge(
+            sensitivity=SensitivitySampler(reference=SecretSample(0.5), n_pairs=60),
+            random_state=0,
+            noise_random_state=0,
+        )
+        for _ in range(2)
+    )
+    for model, groups in ((alone, None), (grouped, np.arange(len(X)))):
+        with pytest.warns(PrivacyLeakWarning):
+            model.fit(X, Y, groups=groups)
+    np.testing.assert_array_equal(alone.coef_, grouped.coef_)
+    one, other = (model.certificate_.evidence for model in (alone, grouped))
+    assert one.sensitivity == other.sensitivity
+
+
 def test_bounds_of_people_take_the_domain_of_the_reference():
     forest = RandomForestRegressor(5, max_depth=3, random_state=0)
     model = PrivateEstimator(forest, sensitivity="bound", max_rows=2, random_state=0)
@@ -736,7 +805,7 @@ def test_an_audit_is_of_blocks_of_people(model):
 def test_a_sampler_of_people_is_audited():
     table = TableReference(X_PUBLIC, groups=PUBLIC)
     sampler = SensitivitySampler(
-        MeanQuery(), gamma=0.1, reference=table, random_state=0
+        MeanQuery(), gamma=0.1, reference=table, n_records=20, random_state=0
     )
     given = {"epsilon": 2.0, "groups": AUDITED[2], "gamma": 0.3}
     assert audit_reference(sampler, AUDITED[0], **given).verdict == "supported"

@@ -129,6 +129,63 @@ def test_no_neighbors_are_farther_apart_than_the_bound_and_some_are_as_far(relat
     assert query.bound(relation) == by_hand[relation]
 
 
+WEIGHTED = {"schema": SCHEMA | {"w": (0.0, 50.0)}, "weight": "w"}
+
+
+def weighted_people(n=N, seed=0):
+    """Return people with weights, some of them beyond 50, below 0 or missing."""
+    weights = np.random.default_rng(seed).uniform(-5, 60, n)
+    return people(n, seed).assign(w=np.where(np.arange(n) % 11, weights, np.nan))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_weighted_answers_are_those_of_numpy(relation):
+    frame = weighted_people()
+    table, known = plain(frame, relation=relation, **WEIGHTED), cleaned(frame)
+    w = frame.w.fillna(0).clip(0, 50)
+    totals = w.groupby(known.sex).sum()
+    counts = table.count("sex")["count"].loc[totals.index]
+    assert_allclose(counts, totals, atol=N * 50 / 2**20)
+    assert_allclose(table.count()["count"], [w.sum()], atol=N * 50 / 2**20)
+    present = known.wage.notna()
+    mean = np.average(known.wage[present], weights=w[present])
+    assert_allclose(table.mean("wage")["mean"], [mean], rtol=1e-4)
+    table = ask(frame, relation=relation, epsilon=8.0, **WEIGHTED)
+    assert_allclose(
+        table.count("sex")["std_error"], math.sqrt(2) * 50 * table.noise_scale_
+    )
+    assert table.n_records_ is None
+    assert "weighted by 'w'" in str(table.query_)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_weighted_neighbors_are_within_the_bound_and_some_attain_it(relation):
+    frame = weighted_people(80)
+    query = ask(frame, relation=relation, **WEIGHTED).query_
+    ends = pd.DataFrame(
+        {"sex": ["f", "m"], "region": 0, "age": [0.0, 99.0], "wage": [-math.inf, 1e9]}
+    ).assign(w=[1e9, 70.0])
+    ends = pd.concat([ends, weighted_people(60, seed=1), ends.assign(wage=np.nan)])
+    answer, largest = query(frame), 0.0
+    for place in range(len(ends)):
+        with_one = query(pd.concat([frame, ends.iloc[[place]]]))
+        alone = query(ends.iloc[[place]])
+        assert_array_equal(with_one - answer, alone)  # sums are exact
+        if relation == "replace-one":
+            alone = alone - query(ends.iloc[[0]])
+        largest = max(largest, np.abs(alone).sum())
+    assert largest == query.bound(relation)
+    for asked, bound in (({}, 1.0), ({"wage": (), "age": ()}, 4.0)):
+        given = {"counts": (), "means": asked, "relation": relation}
+        one_cell = ask(frame, **WEIGHTED, **given).query_
+        alone = [one_cell(ends.iloc[[place]]) for place in range(len(ends))]
+        alone.append(0 * alone[0])  # of weight 0
+        if relation == "replace-one":
+            assert one_cell.bound(relation) == bound
+            alone = [one - other for one in alone for other in alone]
+        assert max(np.abs(each).sum() for each in alone) == one_cell.bound(relation)
+
+
 def test_a_single_cell_is_not_counted_where_the_number_is_public():
     table = ask(counts=(), means={"wage": ()})
     assert (table.query_.bound(), table.query_.n_outputs) == (2.0, 2)
@@ -425,6 +482,10 @@ def test_wrong_parameters_are_refused_before_anything_is_drawn():
         ({"schema": [(0, 1)]}, "schema must be a SchemaReference"),
         ({"schema": SchemaReference([(0, 1)])}, "names of columns"),
         ({"bins": 2**20}, "at most 2\\*\\*20 numbers"),
+        ({"weight": "sex"}, "weight must be a column of numbers"),
+        ({"weight": "w"}, "weight must name columns with declared ranges"),
+        ({"weight": "w", "schema": SCHEMA | {"w": (-1, 1)}}, "from 0 on"),
+        ({"weight": "w", "schema": SCHEMA | {"w": (0, 0)}}, "of more than 0"),
     ]:
         with pytest.raises(ValueError, match=message):
             ask(**wrong)

@@ -124,7 +124,7 @@ def test_no_members_are_refused():
     for few in (SecretSample(0.1), SecretSample(0.9)):
         with pytest.raises(ValueError, match="records is none: a secret sample needs"):
             few.n_members(1)
-    with pytest.raises(ValueError, match="got n_samples = 1"):
+    with pytest.raises(ValueError, match="of 1 records is none"):
         SecretSample(0.5).draw(X[:1])
     with pytest.raises(ValueError, match="got 80 and 79"):
         SecretSample(0.5).draw(X, Y[:-1])
@@ -576,7 +576,7 @@ def test_the_certificate_says_what_is_protected_and_what_is_not():
     text = str(certificate)
     assert "whose mean over the 80 records and the sampled pairs is at most" in text
     assert "where they were 40/40 before" in text
-    assert "each person has one of the records" in text
+    assert "each person is one of the records" in text
     assert "is public and describes the population" not in text
     assert FiledCertificate.from_dict(certificate.to_dict()) == filed(certificate)
     assert certificate._repr_html_()

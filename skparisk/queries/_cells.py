@@ -127,7 +127,10 @@ class CellSums:
         """Return the largest l1 distance of answers on neighbors."""
         # A value is in its sum by 1 at most, or missing, which counts as 1.
         largest = float(self.counted) + len(self.values)
-        return 2 * largest if relation == "replace-one" else largest
+        if relation == "add-remove":
+            return largest
+        # Two records in one cell differ in its count by their weights alone.
+        return 2 * largest if self.cells else max(2.0 * len(self.values), 1.0)
 
     def entries(
         self, n_rows: int, codes: Callable[..., Codes], shares: Callable[..., _Shares]
@@ -160,15 +163,21 @@ class CellsQuery(SumQuery):
     questions : sequence of CellSums
         What is asked.
 
+    weight : tuple of str and float, default=None
+        A column whose number, clipped to [0, `weight[1]`], says how much a record
+        counts; 0 where it is missing. Sums are then in units of ``weight[1]``.
+
     Notes
     -----
     **Guarantee** (:ref:`thm-tables`). Each record is in one cell of each question. It
     adds there 1, and for each summed column a whole number of steps in [-1, 1], or 0
-    and a 1 for what is missing. Sums are exact, so that answers on neighbors differ by
-    what one record adds. Any value has a cell: nothing is refused that is private.
+    and a 1 for what is missing; or as much times a weight in [0, 1]. Sums are exact, so
+    that answers on neighbors differ by what one record adds. Any value has a cell:
+    nothing is refused that is private.
     """
 
     questions: Sequence[CellSums]
+    weight: tuple[str, float] | None = None
 
     any_table = True
     is_sum = True
@@ -177,7 +186,7 @@ class CellsQuery(SumQuery):
     def columns(self) -> list[str]:
         """Columns that are looked at."""
         asked = [name for each in self.questions for name in (*each.by, *each.values)]
-        return list(dict.fromkeys(asked))
+        return list(dict.fromkeys([*asked, *self.weight[:1]] if self.weight else asked))
 
     @property
     def n_outputs(self) -> int:
@@ -195,7 +204,8 @@ class CellsQuery(SumQuery):
         Notes
         -----
         **Guarantee** (:ref:`thm-tables`). The sum over questions of 2 (1 + K) with K
-        summed columns, or of 1 + K with "add-remove"; neighbors attain it.
+        summed columns, or of max(2 K, 1) where there is one cell; with "add-remove" of
+        1 + K. Neighbors attain it.
         """
         check_relation(relation)
         return sum(each.bound(relation) for each in self.questions)
@@ -215,9 +225,15 @@ class CellsQuery(SumQuery):
         def shares(name: str, interval: Interval) -> _Shares:
             return _find_shares(columns[name], interval)
 
+        weights = None
+        if self.weight is not None:
+            name, most = self.weight
+            weights = _find_weights(columns[name], most)[:, None]
         found, before = [], 0
         for each in self.questions:
             places, numbers = each.entries(n_rows, codes, shares)
+            if weights is not None:
+                numbers = _in_steps(numbers * weights)
             found.append((places + before, numbers))
             before += each.n_outputs
         places, numbers = (np.concatenate(p, axis=1) for p in zip(*found, strict=True))
@@ -236,7 +252,8 @@ class CellsQuery(SumQuery):
         ]
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.questions))
+        asked = "; ".join(map(str, self.questions))
+        return f"{asked}; weighted by {self.weight[0]!r}" if self.weight else asked
 
 
 def _find_shares(column: NDArray[Any], interval: Interval) -> _Shares:
@@ -245,8 +262,18 @@ def _find_shares(column: NDArray[Any], interval: Interval) -> _Shares:
     missing = np.isnan(found)
     center, half = interval.fill, half_of(interval)
     clipped = np.where(missing, center, found).clip(interval.low, interval.high)
-    steps = np.rint((clipped - center) / half * _STEPS).clip(-_STEPS, _STEPS)
-    return steps / _STEPS, missing.astype(np.float64)
+    steps = _in_steps((clipped - center) / half).clip(-1, 1)
+    return steps, missing.astype(np.float64)
+
+
+def _find_weights(column: NDArray[Any], most: float) -> Floats:
+    """Return weights as shares of the largest one; 0 where one is missing."""
+    return _in_steps(np.nan_to_num(numbers(column)).clip(0, most) / most)
+
+
+def _in_steps(shares: Floats) -> Floats:
+    """Return whole numbers of steps, of which sums are exact."""
+    return np.rint(shares * _STEPS) / _STEPS
 
 
 def half_of(interval: Interval) -> float:

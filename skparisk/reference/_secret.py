@@ -14,13 +14,14 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._private_data import hide_counts, private_people
 from skparisk._simulated import is_simulated
 from skparisk.core.checks import PrivacyLeakWarning, check_probability, warn_caller
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exact import ByteSource, noise_source
 from skparisk.core.pairs import Withheld
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import Records, take_rows
+from skparisk.core.sealed import People, Records, of_people, on_rows, rows_of, take_rows
 from skparisk.reference._base import Held, RecordSource
 from skparisk.reference._records import as_records, n_rows
 from skparisk.reference._sketch import RecordSketch
@@ -63,9 +64,10 @@ class SecretSample(Held):
     -----
     **Guarantee** (:ref:`thm-secret-sample`). Against someone who knows all N records,
     and all members but for one swap. The scale and the shape of the noise depend on
-    all N records, and not on who is a member. The caller must ensure that each person
-    has one record among the N, that `fraction` is public, and that no other sample of
-    these records is drawn. A second draw in the same process is refused while a ledger
+    all N records, and not on who is a member. With `groups` a record is a person with
+    all of their rows. The caller must ensure that each person is one record among the
+    N, that `fraction` is public, and that no other sample of these records is drawn. A
+    second draw in the same process is refused while a ledger
     is open, and else is a :class:`~skparisk.PrivacyLeakWarning` and on the certificate.
 
     Public records (`X_reference`) only give classes, and structure, such as categories,
@@ -115,19 +117,28 @@ class SecretSample(Held):
             )
         return n_members
 
+    @hide_counts
     def draw(
-        self, X: Any, y: Any = None, *, noise_random_state: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        noise_random_state: Any = None,
     ) -> SecretDraw:
         """Draw who is used, once, for several releases.
 
         Parameters
         ----------
-        X : array-like of shape (n_candidates, n_features)
+        X : array-like of shape (n_rows, n_features)
             Private records, as they will be given to `fit`.
 
-        y : array-like of shape (n_candidates,) or (n_candidates, n_targets), \
-default=None
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             As many targets. Not kept: each `fit` may be given others.
+
+        groups : array-like of shape (n_rows,), default=None
+            Whose each row is, as it will be given to `fit`: people are then drawn, with
+            all of their rows.
 
         noise_random_state : int, RandomState, Generator or None, default=None
             None: the members come from the operating system's cryptographic source.
@@ -160,12 +171,12 @@ default=None
         >>> mean.release(X).shape, mean.n_records_
         ((1,), 200)
         """
-        drawn = _draw(self, X, noise_random_state)
-        if y is not None and len(y) != drawn.n_candidates:
-            raise ValueError(
-                "X and y must have the same number of records, got "
-                f"{drawn.n_candidates} and {len(y)}."
-            )
+        records = hide_values(as_records, X, "X")
+        if y is not None and len(y) != n_rows(records):
+            told = f", got {n_rows(records)} and {len(y)}" if groups is None else ""
+            raise ValueError(f"X and y must have the same number of rows{told}.")
+        people = private_people(groups, n_rows(records))
+        drawn = _draw(self, of_people(records, people), noise_random_state)
         if noise_random_state is not None:
             warn_caller(
                 f"noise_random_state={noise_random_state!r} makes the draw of the "
@@ -186,42 +197,56 @@ class SecretDraw(Held):
     the records by which to know them again, but no record.
     """
 
-    __slots__ = ("__weakref__", "_members", "_seeded", "_sketch", "origin", "sample")
+    __slots__ = (
+        "__weakref__",
+        "_members",
+        "_seeded",
+        "_sizes",
+        "_sketch",
+        "n_candidates",
+        "origin",
+        "sample",
+    )
 
     def __init__(
         self,
         sample: SecretSample,
         members: NDArray[np.intp],
-        sketch: RecordSketch,
+        records: Records,
         *,
         seeded: bool,
     ) -> None:
         self.sample = sample
         self._members = members
-        self._sketch = sketch
+        # Records, or people, that members were drawn from.
+        self.n_candidates = n_rows(records)
+        # How many rows each person has; None if a row is a record.
+        self._sizes = _sizes_of(records)
+        self._sketch = RecordSketch.of(records, keyed=True)
         self._seeded = seeded
         # What its pairs are known by: it holds nothing, and a copy is itself.
         self.origin = Held()
 
     @property
-    def n_candidates(self) -> int:
-        """Records that members were drawn from."""
-        return self._sketch.n_rows
+    def n_members(self) -> int:
+        """Records, or people, that are used."""
+        return len(self._members)
 
     @property
-    def n_members(self) -> int:
-        """Records that are used."""
-        return len(self._members)
+    def rows_per_person(self) -> tuple[int, int] | None:
+        """Fewest and most rows of a person, or None if a row is a record."""
+        return (min(self._sizes), max(self._sizes)) if self._sizes else None
 
     def check(self, X: Any) -> None:
         """Refuse other records than were drawn from, or in another order."""
-        sketch = _sketch_of(X)
-        known = self._sketch
-        if (sketch.n_rows, sketch.ordered) != (known.n_rows, known.ordered):
+        records = hide_values(on_rows, as_records, X)
+        sketch, known = RecordSketch.of(records, keyed=True), self._sketch
+        same = (sketch.n_rows, sketch.ordered) == (known.n_rows, known.ordered)
+        if not (same and _sizes_of(records) == self._sizes):
             raise ValueError(
                 "X must be the records that the secret sample was drawn from, in the "
-                "same order; it is something else. Draw from these records, or leave "
-                "out columns inside of a pipeline."
+                "same order, and groups must be the same; they are something else. "
+                "Draw from these records, or leave out columns inside of a pipeline."
             )
 
     def take_members(
@@ -269,8 +294,9 @@ class SecretDraw(Held):
     @property
     def withheld(self) -> Withheld:
         """What a certificate says."""
+        unit = "records" if self._sizes is None else "people"
         return Withheld(
-            f"drawn in secret from {self.n_candidates} records handed over",
+            f"drawn in secret from {self.n_candidates} {unit} handed over",
             n_candidates=self.n_candidates,
             leaks=frozenset({Leak.SEEDED_DRAW} if self._seeded else ()),
             origin=self.origin,
@@ -291,11 +317,18 @@ class SecretDraw(Held):
         return "SecretDraw()"
 
 
+def _sizes_of(records: Records) -> tuple[int, ...] | None:
+    """Return how many rows each person has, or None if a row is a record."""
+    return tuple(records.sizes.tolist()) if isinstance(records, People) else None
+
+
 class _Candidates(TableReference):
     """All records that members were drawn from: subsets of them, and swaps."""
 
     def __init__(self, X: Records, y: NDArray[Any] | None, draw: SecretDraw) -> None:
-        super().__init__(X, y)
+        people = X.numbers if isinstance(X, People) else None
+        super().__init__(rows_of(X), rows_of(y), groups=people)
+        self._people = frozenset()  # these numbers are nobody's ids
         self._n_members = draw.n_members
         self._withheld = draw.withheld
 
@@ -341,23 +374,26 @@ def as_draw(reference: Any, X: Any, noise_random_state: Any) -> SecretDraw | Non
     A `SecretSample` is drawn now; with the seed of the noise, if it has one.
     """
     if isinstance(reference, SecretSample):
-        return _draw(reference, X, noise_random_state)
+        records = hide_values(on_rows, as_records, X)
+        return _draw(reference, records, noise_random_state)
     if isinstance(reference, SecretDraw):
         reference.check(X)
         return reference
     return None
 
 
-def _draw(sample: SecretSample, X: Any, noise_random_state: Any) -> SecretDraw:
+def _draw(
+    sample: SecretSample, records: Records, noise_random_state: Any
+) -> SecretDraw:
     """Draw the members of a sample, from the secret source unless there is a seed."""
-    sketch = _sketch_of(X)
-    n_members = sample.n_members(sketch.n_rows)
+    n_candidates = n_rows(records)
+    n_members = sample.n_members(n_candidates)
     state = noise_random_state
     source = noise_source(state)
     if isinstance(state, Integral):
         source = np.random.default_rng([_DRAW, int(state)]).bytes
-    members = draw_ordered(sketch.n_rows, n_members, source)
-    return SecretDraw(sample, members, sketch, seeded=state is not None)
+    members = draw_ordered(n_candidates, n_members, source)
+    return SecretDraw(sample, members, records, seeded=state is not None)
 
 
 def draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.intp]:
@@ -370,13 +406,3 @@ def draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.int
         keys = np.frombuffer(source(8 * n_rows), dtype=np.uint64)
         if len(np.unique(keys)) == n_rows:
             return np.argsort(keys)[:length]
-
-
-def _sketch_of(X: Any) -> RecordSketch:
-    records = hide_values(as_records, X, "X")
-    if n_rows(records) < 2:
-        raise ValueError(
-            "A secret sample needs at least 2 records to draw from, got n_samples = "
-            f"{n_rows(records)}."
-        )
-    return RecordSketch.of(records, keyed=True)

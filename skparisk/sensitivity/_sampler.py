@@ -539,8 +539,9 @@ default="auto"
         several = getattr(self.reference, "rows_per_person", None) is not None
         if self.reference is not None and several != isinstance(X, People):
             raise ValueError(
-                "groups must be given if the reference is a TableReference that has "
-                f"some, and only then; got {'none' if several else 'some'}."
+                "groups must be given if the reference is a TableReference, or the "
+                "draw of a SecretSample, that has some, and only then; got "
+                f"{'none' if several else 'some'}."
             )
         return self._sample(terms, query, X, y, private=private, form=form)
 
@@ -872,9 +873,9 @@ default="auto"
         X, y = self._check_data(self.query_, X, y, reset=False)
         self._recognize(X, y, groups)
         draw = self.reference if isinstance(self.reference, SecretDraw) else None
+        X, y = self._of_people(self.query_, groups, X, y)
         if draw is not None:
             draw.check(X)
-        X, y = self._of_people(self.query_, groups, X, y)
         return self._answer(X, y, draw)
 
     def _answer(

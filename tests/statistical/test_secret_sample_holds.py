@@ -11,6 +11,7 @@ from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
 
 from skparisk import SecretSample, SensitivitySampler
 from skparisk.core.exact import noise_source
+from skparisk.core.sealed import group_rows, of_people
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import FunctionQuery
 
@@ -29,9 +30,9 @@ def moments(X):
     return np.concatenate([X.mean(axis=0), X.std(axis=0), np.median(X, axis=0)])
 
 
-def calibrate(table, query, seed, n_pairs, **how):
+def calibrate(table, query, seed, n_pairs, groups=None, **how):
     """Return a draw from a table, and a sampler of its swaps."""
-    half = SecretSample(0.5).draw(table)
+    half = SecretSample(0.5).draw(table, groups=groups)
     sampler = SensitivitySampler(
         FunctionQuery(query),
         epsilon=EPSILON,
@@ -41,7 +42,7 @@ def calibrate(table, query, seed, n_pairs, **how):
         random_state=seed,
         **how,
     )
-    return half, sampler.fit(table)
+    return half, sampler.fit(table, groups=groups)
 
 
 def swap(table, half, rng):
@@ -77,6 +78,38 @@ def test_the_risk_over_swaps_is_exact(query, fresh_table):
     assert_binomial_at_most(beyond, N_TRIALS, sampler.risk_)
     assert not exceeds(N_TRIALS - beyond, N_TRIALS, 1 - GAMMA)  # and it is tight
     assert exceeds(int((ratios > 0.5).sum()), N_TRIALS, GAMMA)  # with half the noise
+
+
+@pytest.mark.parametrize("query", [spread, moments])
+def test_the_risk_over_swaps_of_people_is_exact(query):
+    """Of people with 1 to 6 rows: too little noise where rows are drawn instead."""
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(1, 7, 30)
+    ids = np.repeat(np.arange(30), sizes)
+    level = rng.lognormal(sigma=1.5, size=(30, 2))
+    rows = level[ids] * rng.lognormal(sigma=0.2, size=(len(ids), 2))
+    numbers = np.arange(len(ids))[:, None]
+    people = group_rows(ids, "groups", len(ids))
+    beyond, refused = {"people": 0, "rows": 0}, 0
+    for seed in range(N_TRIALS):
+        for unit, groups in (("people", ids), ("rows", None)):
+            try:
+                half, sampler = calibrate(rows, query, seed, 9, groups)
+            except CalibrationError:  # nothing is released
+                refused += 1
+                break
+            if unit == "people":
+                drawn = half.take_members(of_people(numbers, people), None)[0].rows
+                used = np.unique(ids[drawn])
+                assert len(used) == 15
+                other = used.copy()
+                other[rng.integers(15)] = rng.choice(np.setdiff1d(ids, used))
+            one, two = (query(rows[np.isin(ids, who)]) for who in (used, other))
+            beyond[unit] += np.abs(one - two).sum() > EPSILON * sampler.noise_scale_
+    assert refused <= 0.01 * N_TRIALS
+    assert_binomial_at_most(beyond["people"], N_TRIALS, GAMMA)
+    assert not exceeds(N_TRIALS - beyond["people"], N_TRIALS, 1 - GAMMA)
+    assert exceeds(beyond["rows"], N_TRIALS, GAMMA)
 
 
 class Game:
