@@ -203,7 +203,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             names = getattr(self, "feature_names_in_", None)
             recipe._check_records(X, targets, names)
             return self._learn(source, recipe, features, targets, table)
-        draw = draw_members(source, X if people is None else people.of_private(X)[0])
+        draw = draw_members(source, X, people)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
         for each in (table, source):

@@ -33,7 +33,7 @@ from skparisk.reference import (
 from skparisk.reference._base import is_reference
 from skparisk.reference._learning import Learning
 from skparisk.reference._parted import read_like
-from skparisk.reference._records import Schema, as_targets, beside, n_rows
+from skparisk.reference._records import Schema, as_records, as_targets, beside, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.reference._table import shares_people
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -315,11 +315,18 @@ def has_table(source: SensitivitySource) -> bool:
     return isinstance(public_table(source, None), TableReference)
 
 
-def draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:
+def draw_members(
+    source: SensitivitySource, X: Any, people: Groups | None
+) -> SecretDraw | None:
     """Return who of the private records is used, if a sampler says it is secret."""
-    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
+    secret = isinstance(getattr(source, "reference", None), SecretSample | SecretDraw)
+    if not secret or hasattr(source, "certificate_"):
         return None
-    return as_draw(source.reference, X, source.noise_random_state)
+    assert isinstance(source, SensitivitySampler)
+    records = hide_values(as_records, X, "X")
+    if people is not None:
+        (records,) = people.of_private(records)
+    return as_draw(source.reference, records, source.noise_random_state)
 
 
 def samples_training_data(source: SensitivitySource) -> bool:

@@ -27,6 +27,7 @@ from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import (
     Groups,
+    RowWeights,
     SensitivitySource,
     read_as_public,
     reference_table,
@@ -630,7 +631,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         of some public records.
 
     n_rows_ : float
-        How many rows were summed; with noise where people have several.
+        How many rows were summed; with noise where people have several. Or the sum of
+        their weights, with noise, in units of the mean public one.
 
     n_records_, n_targets_ : int
         Records that were summed, which is public (people, where these have several
@@ -698,9 +700,11 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         y: Any = None,
         *,
         groups: Any = None,
+        sample_weight: Any = None,
         X_reference: Any = None,
         y_reference: Any = None,
         groups_reference: Any = None,
+        sample_weight_reference: Any = None,
     ) -> Self:
         """Sum the records, and release the sums with noise.
 
@@ -719,6 +723,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             Whose each private and each public row is, if people have several:
             :ref:`private-fit`. How many rows there are is then one of the sums.
 
+        sample_weight, sample_weight_reference : array-like, default=None
+            How much each private and each public row counts: :ref:`private-fit`. The
+            sum of the private ones is then one of the sums.
+
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
@@ -734,6 +742,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         table = reference_table(
             X_reference, y_reference, groups_reference, needs_y=y is not None
         )
+        rows = RowWeights(sample_weight, sample_weight_reference)
+        table = rows.of_public(source, table)
         people = Groups(groups)
         people.check(source, table)
         private = read_as_public(source, table, X, y)
@@ -751,7 +761,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         units, paired = None, table
         if query is None:
             units, paired = self._find_units(source, table, widths, X_reference)
-        features, targets = people.of_private(features, targets)
+        own = rows.of_private(features)
+        features, targets, own = people.of_private(features, targets, own)
         data = self._recognize(source, X, features, targets, table, people)
         if data.reference_is_private:
             raise ValueError(
@@ -768,8 +779,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
                 if data.draw is not None:  # pairs come from its people
                     known = data.draw.reference(features, targets)
                 n_most = known.most_rows(n_most)
-            query = units.query(n_most, n_targets, counts_rows=several)
+            counts_rows = several or own is not None
+            query = units.query(n_most, n_targets, counts_rows=counts_rows)
         assert query is not None
+        query, data = data.weighted(query, source, own)
         if source == "bound":
             self._release_matrix(query, features, targets)
         else:
@@ -795,9 +808,9 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         constant = getattr(self.sampler_.mechanism_, "constant", None)
         if constant is not None and query.n_outputs - 1 in constant.outputs:
             warn_caller(
-                "All people of the reference have the same number of rows, so that how "
-                "many there are is not released: means and models are right if private "
-                "people have as many.",
+                "All people of the reference have as many rows, or as much weight, so "
+                "that the sum of these is not released: means and models are right if "
+                "private people have as much.",
                 ReferenceWarning,
             )
 
@@ -854,9 +867,15 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are no targets, or the noise hides some direction of the features.
+            If there are no targets, or the noise hides some direction of the features;
+            or rows have weights, of which standard errors are not known.
         """
         columns, targets = self._columns(features), self._targets()
+        if self.sampler_ is not None and self.sampler_.query_.sample_weights:
+            raise ValueError(
+                "sample_weight must be None in fit for least squares: standard errors "
+                "depend on how a survey was designed. Use ridge(0) for coefficients."
+            )
         index = check_at_least(target, "target", 0)
         if index >= len(targets):
             raise ValueError(

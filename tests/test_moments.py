@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from checks_of_weights import WEIGHTS
 from scipy import stats
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -511,7 +512,8 @@ def test_too_few_pairs_for_any_sampling():
 
 
 @parametrize_with_checks(
-    [PrivateMoments(sensitivity="bound", bounds=(-100, 100), y_bounds=(-100, 100))]
+    [PrivateMoments(sensitivity="bound", bounds=(-100, 100), y_bounds=(-100, 100))],
+    expected_failed_checks=lambda estimator: WEIGHTS,
 )
 def test_estimator_checks(estimator, check):
     """Those of scikit-learn."""

@@ -572,7 +572,7 @@ def test_where_all_have_as_many_rows_that_is_said():
     rng = np.random.default_rng(0)
     rows, ids = rng.normal(1.0, 1.0, (2400, 2)), np.repeat(np.arange(300), 8)
     given = {"X_reference": rows[1600:], "groups_reference": ids[1600:]}
-    with pytest.warns(ReferenceWarning, match="same number of rows"):
+    with pytest.warns(ReferenceWarning, match="as many rows, or as much weight"):
         moments = PrivateMoments(epsilon=20.0, random_state=0).fit(
             rows[:1600], groups=ids[:1600], **given
         )

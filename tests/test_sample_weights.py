@@ -28,6 +28,7 @@ from skparisk import (
     PrivateEstimator,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
     audit_reference,
@@ -106,6 +107,43 @@ def test_without_noise_it_is_the_weighted_fit_of_scikit_learn(model, same, y):
     np.testing.assert_allclose(served.intercept_, same.intercept_, atol=1e-5)
 
 
+def test_without_noise_moments_are_weighted():
+    model = PrivateMoments(epsilon=np.inf, random_state=0)
+    moments = fitted(model)
+    known = moments.sampler_.query_.sample_weights  # of the rows that pairs are of
+    used = np.minimum(WEIGHTS, known.most) / known.mean
+    columns = np.column_stack([X, Y])
+    mean = np.average(columns, axis=0, weights=used)
+    np.testing.assert_allclose(moments.mean(), mean, rtol=1e-5, atol=1e-5)
+    centered = columns - mean
+    products = (used[:, None] * centered).T @ centered
+    np.testing.assert_allclose(
+        moments.covariance() * (moments.n_rows_ - 1), products, atol=0.05
+    )
+    assert moments.n_rows_ == pytest.approx(used.sum(), rel=1e-5)
+    same = Ridge(0.0).fit(X, Y, sample_weight=used)
+    np.testing.assert_allclose(moments.ridge(0).coef_, same.coef_, atol=1e-4)
+    with pytest.raises(ValueError, match="sample_weight must be None in fit for least"):
+        moments.ols()
+    alone = PrivateMoments(epsilon=np.inf, random_state=0).fit(
+        X,
+        sample_weight=WEIGHTS,
+        X_reference=X_PUBLIC,
+        sample_weight_reference=PUBLIC,
+    )
+    np.testing.assert_allclose(alone.mean(), mean[:-1], rtol=1e-5, atol=1e-5)
+
+
+def test_sums_of_weighted_records_are_exact():
+    query = fitted(PrivateMoments(random_state=0)).sampler_.query_
+    rows, order = np.column_stack([Y, WEIGHTS]), np.random.default_rng(0).permutation(N)
+    whole = query(X, rows)
+    np.testing.assert_array_equal(whole, query(X[order], rows[order]))
+    np.testing.assert_array_equal(
+        whole - query(X[1:], rows[1:]), query(X[:1], rows[:1])
+    )
+
+
 @pytest.mark.parametrize(
     "combine", [None, pytest.param("auto", marks=pytest.mark.slow)]
 )
@@ -177,6 +215,7 @@ def test_nobody_may_count_for_anything():
         (PrivateLogisticRegression(), LABELS),
         (PrivateLogisticRegression(combine=None), LABELS),
         (PrivateEstimator(make_pipeline(StandardScaler(), Ridge())), (Y, Y_PUBLIC)),
+        (PrivateMoments(), (Y, Y_PUBLIC)),
     ],
 )
 def test_fresh_people_are_protected_and_a_claim_without_weights_fails(model, y):
@@ -193,9 +232,8 @@ def test_fresh_people_are_protected_and_a_claim_without_weights_fails(model, y):
         answer, found = query(X, targets[:N]), 0
         for one in range(n_fresh):
             rows = np.where(np.arange(N) == one, N + one, np.arange(N))
-            apart = noise.shape.whiten(
-                (answer - query(X_all[rows], targets[rows]))[None]
-            )
+            apart = answer - query(X_all[rows], targets[rows])
+            apart = noise.shape.whiten(apart[None, : sampler.n_outputs_])
             found += np.abs(apart).sum() > noise.noise_scale
         return found
 
@@ -392,8 +430,8 @@ _NOT_ALONE = "must be given as well"
             {"X_reference": None, "y_reference": None},
             "unless X_reference has public records",
         ),
-        (PrivateRidge(solver="moments"), {}, "with solver='moments'"),
-        (PrivateRidge(solver="moments"), {"sample_weight": None}, "solver='moments'"),
+        (PrivateMoments(), {"sample_weight": None}, "sample_weight must be given"),
+        (PrivateMoments(sensitivity="bound", bounds=(-9, 9)), {}, "declared or proven"),
     ],
 )
 def test_bad_weights_are_refused(model, given, message):

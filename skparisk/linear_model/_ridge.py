@@ -222,14 +222,11 @@ class PrivateRidge(
             "y_reference": y_reference,
             "groups": groups,
             "groups_reference": groups_reference,
+            "sample_weight": sample_weight,
+            "sample_weight_reference": sample_weight_reference,
         }
         rows = RowWeights(sample_weight, sample_weight_reference)
         if solver == "moments":
-            if any(given_weights is not None for given_weights in rows):
-                raise ValueError(
-                    "sample_weight must be None with solver='moments', whose sums are "
-                    "of rows that count alike."
-                )
             return self._fit_moments(source, X, y, given)
         table = reference_table(X_reference, y_reference, groups_reference)
         table = rows.of_public(source, table)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
+from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._sums import SumQuery
 
 # Whole numbers up to this are floats, and so is each sum of them that stays below.
@@ -60,7 +61,10 @@ class MomentsQuery(SumQuery):
         Features that are longer, in scales, are shortened to that l2 norm. > 0.
 
     counts_rows : bool, default=False
-        Whether the number of records is the last output.
+        Whether the number of records, or the sum of their weights, is the last output.
+
+    sample_weights : SampleWeights, default=None
+        Of weights in the last column of targets.
 
     Raises
     ------
@@ -93,6 +97,7 @@ class MomentsQuery(SumQuery):
     limit: float = 32.0
     radius: float | None = None
     counts_rows: bool = False
+    sample_weights: SampleWeights | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, least, allowed in (
@@ -126,8 +131,8 @@ class MomentsQuery(SumQuery):
 
     @property
     def needs_y(self) -> bool:
-        """Whether there are targets."""
-        return self.n_targets > 0
+        """Whether there are targets, or weights."""
+        return self.n_targets > 0 or self.sample_weights is not None
 
     @property
     def n_columns(self) -> int:
@@ -143,7 +148,10 @@ class MomentsQuery(SumQuery):
     def grid(self) -> float:
         """What records are rounded to, in scales: a power of two."""
         most = math.isqrt(_LARGEST_SUM // self.n_records)
-        return math.ldexp(1.0, -math.floor(math.log2(most / self.limit)))
+        known, longest = self.sample_weights, self.limit
+        if known is not None:
+            longest = max(longest, 1.0) * math.sqrt(known.most / known.mean)
+        return math.ldexp(1.0, -math.floor(math.log2(most / longest)))
 
     def _check_n_records(self, n_records: int) -> None:
         if n_records > self.n_records:
@@ -153,9 +161,16 @@ class MomentsQuery(SumQuery):
             )
 
     def rows(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Return records in whole steps of the grid, of which sums are exact, and 1."""
-        whole = self._whole(X, y)
-        return np.column_stack([whole, np.ones(len(whole))])
+        """Return records in whole steps of the grid, of which sums are exact, and 1.
+
+        By the root of its weight, if it has one: products are then weighted.
+        """
+        targets, weights = self.targets_of(y)
+        if weights is None:
+            return np.column_stack([self._whole(X, targets), np.ones(len(X))])
+        roots = np.sqrt(weights)
+        whole = self._whole(X, targets, roots[:, None])
+        return np.column_stack([whole, np.rint(roots / self.grid)])
 
     def finish(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return sums of the columns, and then of the products."""
@@ -169,15 +184,18 @@ class MomentsQuery(SumQuery):
     def _steps(self) -> NDArray[np.float64]:
         """What whole numbers stand for in each output: powers of two, so exactly."""
         steps = np.full(self.n_outputs, self.grid**2)
-        steps[: self.n_columns] = self.grid
-        if self.counts_rows:
-            steps[-1] = 1.0
+        if self.sample_weights is None:  # a one is a one, and no number of steps
+            steps[: self.n_columns] = self.grid
+            if self.counts_rows:
+                steps[-1] = 1.0
         return steps
 
-    def _whole(self, X: ArrayLike, y: ArrayLike | None) -> NDArray[np.float64]:
-        """Return records in steps of the grid: whole numbers."""
+    def _whole(
+        self, X: ArrayLike, y: ArrayLike | None, roots: Any = 1.0
+    ) -> NDArray[np.float64]:
+        """Return records, times the roots of weights, in whole steps of the grid."""
         columns = [np.asarray(X, dtype=np.float64)]
-        if y is not None and self.needs_y:
+        if y is not None and self.n_targets:
             columns.append(np.asarray(y, dtype=np.float64).reshape(len(columns[0]), -1))
         z = np.concatenate(columns, axis=1)
         if z.shape[1] != self.n_columns:
@@ -190,9 +208,9 @@ class MomentsQuery(SumQuery):
             z = (z - np.array(self.center)) / np.array(self.scale)
         z = z.clip(-self.limit, self.limit)
         if self.radius is None:
-            return np.rint(z / self.grid)
+            return np.rint(z * roots / self.grid)
         z[:, features] = shorten(z[:, features], self.radius)
-        return np.trunc(z / self.grid)  # towards 0, so that none gets longer
+        return np.trunc(z * roots / self.grid)  # towards 0, so that none gets longer
 
 
 def shorten(z: NDArray[np.float64], radius: float) -> NDArray[np.float64]:

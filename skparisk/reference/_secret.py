@@ -368,18 +368,17 @@ class _Candidates(TableReference):
         return {}
 
 
-def as_draw(reference: Any, X: Any, noise_random_state: Any) -> SecretDraw | None:
-    """Return who of some records is used, or None if all are.
+def as_draw(
+    reference: SecretSample | SecretDraw, records: Records, noise_random_state: Any
+) -> SecretDraw:
+    """Return who of some records is used.
 
     A `SecretSample` is drawn now; with the seed of the noise, if it has one.
     """
     if isinstance(reference, SecretSample):
-        records = hide_values(on_rows, as_records, X)
         return _draw(reference, records, noise_random_state)
-    if isinstance(reference, SecretDraw):
-        reference.check(X)
-        return reference
-    return None
+    reference.check(records)
+    return reference
 
 
 def _draw(
