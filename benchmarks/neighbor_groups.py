@@ -2,41 +2,26 @@
 
 Claim, on one core, against 1 000 pairs of their own databases each, with ridge
 regression on 10 features, and with no more spread of the noise over seeds: 200
-databases with 8 neighbors each take at most half the time, with at most 2 % more noise;
-92 with 16 take at most 1/2.6 of it, or 80 at most 1/4.5 at n = 23 600, with at most 5 %
-more: fewer need more, by the quantiles of 320 000 pairs (5.3 % with 80 at n = 1 000).
-Of a function of one's own, which is asked about each database, 200 with 4 take at most
-1/1.8 of it; of its noise nothing is claimed, as there are few seeds. The kinds
-alternate, and the ratio is the median over seeds, so that the speed of the machine
-cancels; the noise is a mean over seeds.
+databases with 8 neighbors each take at most 1/1.3 of the time (1/3 at n = 23 600), with
+at most 2 % more noise; 92 with 16 take at most 1/1.5 of it, or 80 at most 1/4.5 at
+n = 23 600, with at most 5 % more. Of a function of one's own, which is asked about each
+database, 200 with 4 take at most 1/1.6 of it; of its noise nothing is claimed, as there
+are few seeds. Logistic regressions of breast cancer and wine, 64 databases with 16
+neighbors each, take at most a tenth of the time of scikit-learn's fits.
 
-With ``--before PATH`` single pairs are those of another checkout of the package, in a
-process of its own, and the claims are about both changes together. For the last commit
-without neighbors, ``git worktree add PATH 596a4bb~1``: at most a third of the time at
-both sizes with 200 databases; with fewer, 1/7 at n = 1 000 and 1/7.5 at 23 600; 1/1.8
-for a function of one's own. The noise is compared with that of single pairs today: that
-of tables is larger by now, for a reason that neighbors have no part in.
-
-Logistic regressions of breast cancer, wine and digits, 64 databases with 16 neighbors
-each, take at most a tenth of the time of two fits of scikit-learn's
-`LogisticRegression` with its defaults for each pair; single pairs are shown as well.
+The kinds alternate, and the ratio is the median over seeds, so that the speed of the
+machine cancels; the noise is a mean over seeds.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
-import sys
 import time
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import (
     load_breast_cancer,
-    load_digits,
     load_wine,
     make_regression,
 )
@@ -44,6 +29,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from skparisk import SensitivitySampler
+from skparisk._threads import one_thread
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
@@ -60,23 +46,21 @@ class Problem(NamedTuple):
     """A kind of query, records of a database, and how often it is tried.
 
     Of databases and neighbors of each: the most noise, if it is claimed, and the least
-    speed-up against single pairs of the same package, and of the one before.
+    speed-up against single pairs.
     """
 
     kind: str
     n_records: int
     n_seeds: int
-    groups: dict[tuple[int, int], tuple[float | None, float, float]]
+    groups: dict[tuple[int, int], tuple[float | None, float]]
 
 
 PROBLEMS = (
     Problem(  # with fewer seeds, means are off by as much as there is to spare
-        "batched", 1_000, 300, {(200, 8): (1.02, 2.0, 3.0), (92, 16): (1.05, 2.6, 7.0)}
+        "batched", 1_000, 300, {(200, 8): (1.02, 1.3), (92, 16): (1.05, 1.5)}
     ),
-    Problem(
-        "batched", 23_600, 40, {(200, 8): (1.02, 2.0, 3.0), (80, 16): (1.05, 4.5, 7.5)}
-    ),
-    Problem("refits", 1_000, 5, {(200, 4): (None, 1.8, 1.8)}),
+    Problem("batched", 23_600, 40, {(200, 8): (1.02, 3.0), (80, 16): (1.05, 4.5)}),
+    Problem("refits", 1_000, 5, {(200, 4): (None, 1.6)}),
 )
 
 
@@ -114,64 +98,29 @@ def calibrate(
     return time.process_time() - start, sampler.noise_scale_
 
 
-def answer_times() -> None:
-    """Time single pairs for another process: a kind, a size and a seed a line."""
-    for line in sys.stdin:
-        kind, n_records, seed = line.split()
-        print(calibrate(kind, int(n_records), *SINGLE, int(seed))[0], flush=True)
-
-
-class Before:
-    """Single pairs of another checkout, in a process that waits for work."""
-
-    def __init__(self, path: Path) -> None:
-        # Those of `one_thread` cost nothing there, which need not have it.
-        alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--answer"],
-            env={**os.environ, **alone, "PYTHONPATH": str(path.resolve())},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def time(self, kind: str, n_records: int, seed: int) -> float:
-        """Return how long single pairs take there."""
-        wanted, found = self._process.stdin, self._process.stdout
-        assert wanted is not None
-        assert found is not None
-        wanted.write(f"{kind} {n_records} {seed}\n")
-        wanted.flush()
-        return float(found.readline())
-
-
-def compare(problem: Problem, before: Before | None) -> list[bool]:
+def compare(problem: Problem) -> list[bool]:
     """Print a row for each number of neighbors, and tell which claims hold."""
     what = problem.kind, problem.n_records
     plans = [SINGLE, *problem.groups]
     for plan in plans:  # what is done once is done
         calibrate(*what, *plan, 0)
-    if before is not None:
-        before.time(*what, 0)
-    rounds, singles = [], []
-    for seed in range(problem.n_seeds):
-        rounds.append([calibrate(*what, *plan, seed) for plan in plans])
-        own = rounds[-1][0][0]
-        singles.append(own if before is None else before.time(*what, seed))
+    rounds = [
+        [calibrate(*what, *plan, seed) for plan in plans]
+        for seed in range(problem.n_seeds)
+    ]
     times, scales = np.moveaxis(np.array(rounds), 2, 0)
     noise = scales.mean(axis=0) / scales[:, 0].mean()
     spread = scales.std(axis=0) / scales.mean(axis=0)
     held = []
     for i, plan in enumerate(plans):
-        faster = np.median(np.array(singles) / times[:, i])
+        faster = np.median(times[:, 0] / times[:, i])
         print(
             f"{problem.kind:>8} {problem.n_records:>8} {plan[0]:>10} {plan[1]:>10} "
             f"{faster:>8.1f} {noise[i]:>8.3f} {spread[i]:>8.4f}",
             flush=True,
         )
         if i:
-            most, of_same, of_before = problem.groups[plan]
-            wanted = of_same if before is None else of_before
+            most, wanted = problem.groups[plan]
             alike = most is None or (noise[i] <= most and spread[i] <= spread[0])
             held.append(bool(alike and faster >= wanted))
     return held
@@ -179,9 +128,6 @@ def compare(problem: Problem, before: Before | None) -> list[bool]:
 
 def compare_logistic(name: str, load: Any) -> float:
     """Print how many times faster than fits both kinds of pairs are."""
-    # Not above: packages before need not have it.
-    from skparisk._threads import one_thread
-
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
     classes = tuple(float(c) for c in np.unique(y))
@@ -230,21 +176,12 @@ def compare_logistic(name: str, load: Any) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--before", type=Path, help="another checkout of the package")
-    parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.answer:
-        answer_times()
-        return 0
-    before = None if arguments.before is None else Before(arguments.before)
     titles = ("", "n", "databases", "neighbors", "faster", "noise", "spread")
     print("{:>8} {:>8} {:>10} {:>10} {:>8} {:>8} {:>8}".format(*titles))
-    held = [ok for problem in PROBLEMS for ok in compare(problem, before)]
+    held = [ok for problem in PROBLEMS for ok in compare(problem)]
     titles = ("table", "neighbors", "two fits, ms", "a pair, ms", "ratio")
     print("{:>14} {:>10} {:>12} {:>12} {:>8}".format(*titles))
     tables = {"breast cancer": load_breast_cancer, "wine": load_wine}
-    tables["digits"] = load_digits
     held += [compare_logistic(*table) >= LEAST_LOGISTIC for table in tables.items()]
     return 0 if all(held) else 1
 
