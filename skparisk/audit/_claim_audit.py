@@ -274,10 +274,15 @@ class PairAttack:
     distinguisher : str
         What gave the level away.
 
+    n_hits, n_hits_neighbor, n_tested : int
+        How many of `n_tested` fresh releases it gave away: of the database that makes
+        it likelier, and of the other one. Half of the releases are fresh.
+
     Examples
     --------
     >>> from skparisk.audit import PairAttack
-    >>> PairAttack(1.2, 1.0, 0.0, 0.7, 0.75, "exact repeats").contradicts
+    >>> found = PairAttack(1.2, 1.0, 0.0, 0.7, 0.75, "exact repeats", 90, 20, 100)
+    >>> found.contradicts
     True
     """
 
@@ -287,6 +292,9 @@ class PairAttack:
     accuracy: float
     allowed_accuracy: float
     distinguisher: str
+    n_hits: int
+    n_hits_neighbor: int
+    n_tested: int
 
     @property
     def contradicts(self) -> bool:
@@ -633,10 +641,12 @@ def audit_claim(
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
-    An attack tells the releases of two neighboring databases apart as well as it can
-    (:func:`estimate_epsilon_lower_bound`). If the claim is about a share of pairs and
-    the model states its noise, fresh pairs are judged by their exact loss, and the
-    attack asks if a pair loses more than that.
+    An attack tells the releases of two neighboring databases apart as well as it can.
+    Half of them learn to: by mean differences, a logistic regression, exact repeats and
+    low bits, which give lost and seeded noise away. The other half counts how often the
+    learned event occurs. If the claim is about a share of pairs and the model states
+    its noise, fresh pairs are judged by their exact loss, and the attack asks if a pair
+    loses more than that.
 
     A fit that fails counts as a release without numbers. Errors of a callable, or of
     the very first fit, are passed on.
@@ -651,9 +661,11 @@ def audit_claim(
     ----------
     estimator : estimator or callable
         Anything with `fit`, whose numbers are compared after fits to either database;
-        or ``release(database)``, also with a parameter `size`, as in
-        :func:`estimate_epsilon_lower_bound`, where a database is a tuple (X,) or
-        (X, y). It is copied. Pairs of a reference are sampled once, for all fits.
+        or ``release(database)``, which returns numbers, with noise of its own in each
+        call, where a database is a tuple (X,) or (X, y). If it has a parameter `size`,
+        ``release(database, size=n)`` returns n independent releases along the first
+        axis, which takes far less time. An estimator is copied. Pairs of a reference
+        are sampled once, for all fits.
 
     X : array-like of shape (n_rows, n_features)
         Records, which stand for the population: rows of fresh databases are drawn from
@@ -694,7 +706,8 @@ def audit_claim(
         `X`. Neither `groups` nor `sample_weight`, which are of single rows.
 
     n_jobs : int, default=None
-        Threads of joblib.
+        Threads of joblib, as processes would repeat the noise of a generator that
+        `estimator` holds.
 
     random_state : int, RandomState, Generator or None, default=None
         Seeds the pairs, and which releases learn. Do not seed the noise of the
@@ -708,7 +721,8 @@ def audit_claim(
     Raises
     ------
     ValueError
-        If a parameter is out of range, there is no claim, or too few records.
+        If a parameter is out of range, there is no claim, or too few records; or if
+        releases are no numbers of one shape.
 
     IncompatibleError
         If a ledger is open, or the claim is about a secret sample or a learned law.
@@ -857,4 +871,7 @@ def _attack_pair(
         accuracy=guess.accuracy(alpha),
         allowed_accuracy=accuracy,
         distinguisher=level.words,
+        n_hits=level.hits,
+        n_hits_neighbor=level.others,
+        n_tested=level.n,
     )
