@@ -7,15 +7,9 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk.core.checks import (
-    IncompatibleError,
-    check_floats,
-    check_number,
-    check_probability,
-)
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Claim
 from skparisk.core.rounding import ceil_text
 from skparisk.displays._base import Display, Floats, fit_levels, log_scale
@@ -177,16 +171,16 @@ class SensitivityDisplay(_StepDisplay):
 
     Parameters
     ----------
-    sensitivities : array-like of shape (n_pairs,)
+    sensitivities : ndarray of shape (n_pairs,)
         Sampled sensitivities, finite, >= 0, at least one, in any order.
 
-    sensitivity : float, default=None
+    sensitivity : float
         The one of them that stands for `gamma`, finite, >= 0.
 
-    gamma : float, default=None
+    gamma : float
         Risk that was asked for, in (0, 1).
 
-    estimator_name : str, default=None
+    estimator_name : str
         Name in the legend.
 
     Attributes
@@ -194,8 +188,8 @@ class SensitivityDisplay(_StepDisplay):
     line_ : matplotlib Line2D
         The curve.
 
-    sensitivity_line_, gamma_line_ : matplotlib Line2D or None
-        A line at each of the parameters; None where that is None.
+    sensitivity_line_, gamma_line_ : matplotlib Line2D
+        A line at each of the parameters.
 
     ax_, figure_ : matplotlib Axes, Figure
         Where the curve is.
@@ -218,23 +212,15 @@ class SensitivityDisplay(_StepDisplay):
 
     def __init__(
         self,
-        sensitivities: ArrayLike,
+        sensitivities: Floats,
         *,
-        sensitivity: float | None = None,
-        gamma: float | None = None,
-        estimator_name: str | None = None,
+        sensitivity: float,
+        gamma: float,
+        estimator_name: str,
     ) -> None:
-        self.sensitivities = check_floats(sensitivities, "sensitivities", "[0, inf)")
-        if self.sensitivities.ndim != 1 or not self.sensitivities.size:
-            raise ValueError(
-                "sensitivities must be a vector of some numbers, got "
-                f"{sensitivities!r}."
-            )
-        self.sensitivities.flags.writeable = False
+        self.sensitivities = sensitivities
         self.sensitivity = sensitivity
-        if sensitivity is not None:
-            self.sensitivity = check_number(sensitivity, "sensitivity", "[0, inf)")
-        self.gamma = None if gamma is None else check_probability(gamma, "gamma")
+        self.gamma = gamma
         self.estimator_name = estimator_name
 
     @classmethod
@@ -294,13 +280,9 @@ class SensitivityDisplay(_StepDisplay):
         self.ax_.set_xlabel("sensitivity: distance between the answers on a pair")
         self.ax_.set_ylabel("share of the pairs above it")
         log_scale(self.ax_, "y")
-        self.gamma_line_ = self.sensitivity_line_ = None
-        if self.gamma is not None:
-            self.gamma_line_ = self.ax_.axhline(
-                self.gamma, color="gray", ls=":", label=f"risk γ = {self.gamma:.3g}"
-            )
-        if self.sensitivity is None:
-            return []
+        self.gamma_line_ = self.ax_.axhline(
+            self.gamma, color="gray", ls=":", label=f"risk γ = {self.gamma:.3g}"
+        )
         self.sensitivity_line_ = self.ax_.axvline(
             self.sensitivity,
             color=self.line_.get_color(),
