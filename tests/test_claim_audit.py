@@ -238,7 +238,6 @@ def found():
 
 def test_an_audit_says_what_it_found_and_never_private(found):
     assert found.verdict == NOTHING
-    assert found.share.exact
     assert found.share.n_pairs == 40
     text, page = str(found), found._repr_html_()
     assert "does not show that it is right" in text
@@ -296,13 +295,12 @@ def test_estimators_of_others_are_audited_with_a_claim():
     assert found.verdict == EVIDENCE
     assert found.worst.contradicts
     assert "There is evidence" in str(found)
-    risky = mint(epsilon=1.0, risk=0.2, randomness="implicit")
-    found = audit_claim(
-        NoisyMean(1e-3), X, claim=risky, n_pairs=8, n_releases=100, random_state=0
-    )
-    assert not found.share.exact
-    assert found.share.contradicts
-    assert "by attacks" in str(found)
+    over_noise = mint(epsilon=1.0, risk=0.2, randomness="explicit")
+    few = FEW | {"n_releases": 200}
+    found = audit_claim(NoisyMean(1e-3), X, claim=over_noise, **few)
+    assert found.verdict == EVIDENCE
+    assert found.worst.delta == 0.2
+    assert "at delta = 0.2" in str(found)
     found = audit_claim(NoisyMean(), X, claim=9.0, **SURE)
     assert found.verdict == NOTHING
     with pytest.raises(ValueError, match="claim must be given for a NoisyMean"):
@@ -350,6 +348,9 @@ def test_what_cannot_be_audited_is_refused():
         audit_claim(3, X, claim=1.0, **FEW)
     with pytest.raises(ValueError, match="with a claim such as"):
         audit_claim(lambda database: 1.0, X, **FEW)
+    risky = mint(epsilon=1.0, risk=0.2, randomness="implicit")
+    with pytest.raises(IncompatibleError, match="NoisyMean does not state its noise"):
+        audit_claim(NoisyMean(), X, claim=risky, **FEW)
     secret = SensitivitySampler(reference=SecretSample(0.5))
     with pytest.raises(IncompatibleError, match="which records of one database"):
         audit_claim(PrivateRidge(sensitivity=secret), X, Y, **FEW)

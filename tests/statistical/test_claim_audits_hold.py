@@ -139,7 +139,6 @@ def test_a_tenth_of_the_noise_is_missed_by_fresh_pairs(share, verdict):
         n_pairs=4000,
         **FAST | {"n_releases": 40},
     )
-    assert found.share.exact
     assert found.verdict == verdict, found
 
 
