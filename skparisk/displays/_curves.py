@@ -29,6 +29,45 @@ class _StepDisplay(Display):
 
     estimator_name: str | None
 
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw what a fitted estimator certifies, or what it has sampled.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler` or a
+            :class:`~skparisk.PrivateRidge`.
+
+        name : str, default=None
+            Name in the legend. None: the class of the estimator.
+
+        ax, **kwargs
+            As in `plot`.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no `certificate_`.
+
+        IncompatibleError
+            By a SensitivityDisplay, if nothing was sampled, as the sensitivity is
+            known, or the pairs are not kept, as they came from private data.
+        """
+        message = (
+            "This %(name)s has no certificate_: fit it first, and pass the skparisk "
+            "estimator itself, not a pipeline or a search around it."
+        )
+        check_is_fitted(estimator, "certificate_", msg=message)
+        return cls._of(estimator, name or type(estimator).__name__).plot(ax, **kwargs)
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, estimator: Any, name: str) -> Self:
+        """Return the display of a fitted estimator."""
+
     def _draw(self, **kwargs: Any) -> None:
         limits = self.ax_.get_xlim() if self.ax_.has_data() else (math.inf, 0.0)
         x, y = self._steps()
@@ -108,29 +147,8 @@ class RiskCurveDisplay(_StepDisplay):
         self.caveat = ", ".join(notes) or None
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw what the certificate of a fitted estimator says.
-
-        Parameters
-        ----------
-        estimator : estimator
-            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
-
-        name : str, default=None
-            Name in the legend. None: the class of the estimator.
-
-        ax, **kwargs
-            As in `plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If there is no `certificate_`.
-        """
-        name = _name_of(estimator, name)
-        return cls(estimator.certificate_, estimator_name=name).plot(ax, **kwargs)
+    def _of(cls, estimator: Any, name: str) -> Self:
+        return cls(estimator.certificate_, estimator_name=name)
 
     def _steps(self) -> tuple[Floats, Floats]:
         levels, _ = self.certificate.points()
@@ -224,33 +242,8 @@ class SensitivityDisplay(_StepDisplay):
         self.estimator_name = estimator_name
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw the sampled sensitivities of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A :class:`~skparisk.SensitivitySampler`, or one with a `sampler_`, such as
-            :class:`~skparisk.PrivateRidge`.
-
-        name : str, default=None
-            Name in the legend. None: the class of the estimator.
-
-        ax, **kwargs
-            As in `plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If there is no `certificate_`.
-
-        IncompatibleError
-            If nothing was sampled, as the sensitivity is known, or the pairs are not
-            kept, as they came from private data.
-        """
-        name, own_name = _name_of(estimator, name), type(estimator).__name__
+    def _of(cls, estimator: Any, name: str) -> Self:
+        own_name = type(estimator).__name__
         evidence = estimator.certificate_.evidence
         if evidence is None or evidence.n_pairs is None:
             raise IncompatibleError(
@@ -263,13 +256,12 @@ class SensitivityDisplay(_StepDisplay):
                 f"The sampled pairs of this {own_name} were not kept because they came "
                 "from private data. Sample from a public reference instead."
             )
-        display = cls(
+        return cls(
             sampler.sensitivities_,
             sensitivity=evidence.sensitivity,
             gamma=evidence.gamma,
             estimator_name=name,
         )
-        return display.plot(ax, **kwargs)
 
     def _steps(self) -> tuple[Floats, Floats]:
         values, counts = np.unique(self.sensitivities, return_counts=True)
@@ -290,13 +282,3 @@ class SensitivityDisplay(_StepDisplay):
             label=f"sensitivity Δ = {self.sensitivity:.3g}",
         )
         return [self.sensitivity]
-
-
-def _name_of(estimator: Any, name: str | None) -> str:
-    """Return the name of an estimator in a legend, if it is fitted."""
-    message = (
-        "This %(name)s has no certificate_: fit it first, and pass the skparisk "
-        "estimator itself, not a pipeline or a search around it."
-    )
-    check_is_fitted(estimator, "certificate_", msg=message)
-    return type(estimator).__name__ if name is None else name
