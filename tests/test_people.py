@@ -649,14 +649,13 @@ def test_a_search_of_a_pipeline_and_of_a_table_of_people():
     own = PrivateLogisticRegression(
         gamma=0.2, sensitivity=SensitivitySampler(reference=table, n_pairs=100)
     )
-    for model, parts, grid in (
-        (own, {}, SEARCH),
+    for model, grid in (
+        (own, SEARCH),
         (
             make_pipeline(
                 FrozenEstimator(StandardScaler().fit(X_PUBLIC)),
                 PrivateLogisticRegression(gamma=0.2),
             ),
-            {},
             {"privatelogisticregression__C": [0.001, 1.0]},
         ),
         (
@@ -664,19 +663,19 @@ def test_a_search_of_a_pipeline_and_of_a_table_of_people():
                 PrivateEstimator(StandardScaler(), gamma=0.2),
                 PrivateLogisticRegression(gamma=0.2),
             ),
-            {},
             {"privatelogisticregression__C": [0.001, 1.0]},
         ),
     ):
         search = PrivateGridSearchCV(model, grid, cv=2, random_state=0)
-        fitted(search, labels=True, **parts)
+        fitted(search, labels=True)
         assert search.certificate_.unit == "person"
     shared = np.where(IDS[0] == IDS, PUBLIC[0], IDS)
     with pytest.raises(ValueError, match="of other people than those of the refer"):
         fitted(search, labels=True, groups=shared)
     search = PrivateGridSearchCV(own, SEARCH, cv=2)
+    others = PUBLIC + 10**6  # the sampler's table is of some of these people
     with pytest.raises(ValueError, match="of other people than those of the refer"):
-        fitted(search, labels=True, groups=shared)
+        fitted(search, labels=True, groups=shared, groups_reference=others)
     with pytest.raises(ValueError, match="must be given together if X_reference"):
         fitted(search, labels=True, groups_reference=None)
     exponential = PrivateGridSearchCV(own, SEARCH, selection="exponential")

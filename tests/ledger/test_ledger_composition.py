@@ -121,6 +121,15 @@ def test_what_remains_can_be_spent_and_no_more(name, spent, n):
         ledger.spend(left)
 
 
+def test_many_small_releases_may_have_far_more_by_advanced_composition():
+    ledger = PrivacyLedger(**COMPOSITIONS["advanced"])
+    left = ledger.remaining(1000)
+    assert left > 2 / 1000
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(*[(left * 1.000001,)] * 1000)
+    ledger.spend(*[(left,)] * 1000)
+
+
 @pytest.mark.slow
 def test_what_remains_is_rounded_down():
     """A quarter of these would not fit if it were rounded to the nearest number."""
