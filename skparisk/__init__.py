@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from skparisk.displays import CostDisplay as CostDisplay
     from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
     from skparisk.displays import SensitivityDisplay as SensitivityDisplay
-    from skparisk.displays import WorthDisplay as WorthDisplay
     from skparisk.exceptions import BudgetExceededError as BudgetExceededError
     from skparisk.exceptions import ReferenceWarning as ReferenceWarning
     from skparisk.exceptions import UtilityWarning as UtilityWarning
@@ -54,12 +53,7 @@ _HOMES = {
     "core": ("Certificate", "required_pairs"),
     "cost": ("CompensationModel",),
     "density": ("PrivateKernelDensity",),
-    "displays": (
-        "CostDisplay",
-        "RiskCurveDisplay",
-        "SensitivityDisplay",
-        "WorthDisplay",
-    ),
+    "displays": ("CostDisplay", "RiskCurveDisplay", "SensitivityDisplay"),
     "exceptions": (
         "BudgetExceededError",
         "CalibrationError",

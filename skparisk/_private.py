@@ -97,16 +97,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     # Whether it sums private records up, of which a part at a time is in memory.
     _takes_parts = False
 
-    @property
-    def _query_is_given(self) -> bool:
-        """Whether what is asked depends on neither level, and pairs are sampled."""
-        source = self.sensitivity
-        return source is None or (
-            isinstance(source, SensitivitySampler)
-            and not hasattr(source, "certificate_")
-            and source.reference is None
-        )
-
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a sampler also where there is none yet.
 

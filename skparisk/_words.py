@@ -228,10 +228,6 @@ PROVISOS = {
     Assumption.DECLARED_SENSITIVITY: (
         "The sensitivity was declared by the caller and has not been checked."
     ),
-    Assumption.DECLARED_SCORE: (
-        "The caller says that record_score scores each record only by its own target "
-        "and prediction; this is not checked."
-    ),
     Assumption.GIVEN_NOISE: (
         "The distribution of the noise was supplied by the caller, and what it says of "
         "its privacy loss has not been checked."

@@ -62,8 +62,6 @@ Columns = NDArray[np.intp]
 _N_DRAWS = 64
 # Less of the largest eigenvalue is what rounding leaves.
 _TINY = 2.0**-40
-# Standard deviations of the noise that a variance is seen above.
-_SEEN = 3.0
 # One row in so many gives units, and is in no pair.
 _ROWS_PER_UNIT_ROW = 5
 
@@ -149,17 +147,6 @@ class ReleasedSums:
         effect = effect[rows]
         spread = effect * self.noise if self.noise.ndim == 1 else effect @ self.noise
         return np.asarray(spread @ effect.T)
-
-    @property
-    def vary(self) -> NDArray[np.bool_]:
-        """Which columns vary by more than the noise, and by more than rounding."""
-        variances = self.noise if self.noise.ndim == 1 else np.diag(self.noise)
-        i, j = self.places
-        of_sums, of_squares = variances[i == 0], variances[(i == j) & (i > 0)]
-        squares = np.diag(self.matrix)[1:] / self.n_records
-        noise = np.sqrt(of_squares + (2 * self.mean) ** 2 * of_sums) / self.n_records
-        least = np.maximum(_SEEN * noise, _TINY * np.abs(squares))
-        return np.asarray(np.diag(self.centered) / self.n_records > least)
 
 
 def positive_part(matrix: Floats) -> tuple[Floats, Floats]:
@@ -590,7 +577,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     From the released sums follow, as post-processing: ridge regression for any penalty,
     and least squares with standard errors that know the noise, for any features; means,
-    covariances, correlations and principal components.
+    covariances and principal components.
 
     Parameters
     ----------
@@ -925,20 +912,6 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         values, vectors = positive_part(self._sums.centered / max(self.n_rows_ - 1, 1))
         matrix = (vectors * values) @ vectors.T
         return np.asarray(self.scale_[:, None] * matrix * self.scale_)
-
-    def correlation(self) -> Floats:
-        """Return the correlation of columns, of shape (n_columns, n_columns).
-
-        Targets last. In [-1, 1]; 0 with a column that varies by less than three
-        standard deviations of the noise, as a ratio of noise would be any number.
-        """
-        covariance = self.covariance()
-        deviations = np.sqrt(np.diag(covariance))
-        seen = self._sums.vary & (deviations > 0)
-        units = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=seen)
-        correlation = (units[:, None] * covariance * units).clip(-1, 1)
-        np.fill_diagonal(correlation, 1.0)
-        return np.asarray(correlation)
 
     @property
     def _sums(self) -> ReleasedSums:

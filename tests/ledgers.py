@@ -10,7 +10,6 @@ from skparisk.ledger import PrivacyLedger
 COMPOSITIONS = {
     "basic": {"epsilon": 1.0},
     "advanced": {"epsilon": 1.0, "delta": 1e-5, "composition": "advanced"},
-    "exact": {"epsilon": 1.0, "delta": 1e-5, "composition": "exact"},
 }
 every_composition = pytest.mark.parametrize(
     "budget", COMPOSITIONS.values(), ids=COMPOSITIONS

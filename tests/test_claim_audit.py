@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from pair_attacks import attack_pair
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
@@ -29,9 +30,6 @@ from skparisk import (
     audit_claim,
 )
 from skparisk._filed import filed
-from skparisk.audit import (
-    estimate_epsilon_lower_bound,
-)
 from skparisk.core.claim import mint
 from skparisk.reference import TableReference
 
@@ -82,20 +80,20 @@ def test_the_limits_are_those_of_scipy(shares, n_releases):
     def release(share, size):
         return np.random.default_rng(0).random(size) < share
 
-    bound = estimate_epsilon_lower_bound(
+    bound = attack_pair(
         release, *shares, n_releases=n_releases, confidence=0.9, random_state=0
     )
     assert bound.n_tested == n_releases // 2
     low, high = exact_limits(bound.n_hits, bound.n_hits_neighbor, bound.n_tested, 0.1)
-    assert bound.epsilon == pytest.approx(max(math.log(low / high), 0.0), rel=1e-6)
-    assert bound.epsilon <= max(math.log(low / high), 0.0)
+    assert bound.lower_bound == pytest.approx(max(math.log(low / high), 0.0), rel=1e-6)
+    assert bound.lower_bound <= max(math.log(low / high), 0.0)
 
 
 def test_a_release_without_noise_is_as_far_apart_as_counts_can_tell():
     for n in (100, 1000):
-        bound = estimate_epsilon_lower_bound(float, 1.0, 2.0, n_releases=n)
+        bound = attack_pair(float, 1.0, 2.0, n_releases=n)
         low, high = exact_limits(n // 2, 0, n // 2, 0.05)
-        assert bound.epsilon == pytest.approx(math.log(low / high))
+        assert bound.lower_bound == pytest.approx(math.log(low / high))
     assert bound.n_hits == bound.n_tested == 500
     assert bound.n_hits_neighbor == 0
 
@@ -103,25 +101,24 @@ def test_a_release_without_noise_is_as_far_apart_as_counts_can_tell():
 def test_equal_releases_are_not_told_apart():
     """Also where they are constant, or no numbers."""
     for value in (0.0, np.nan, np.inf):
-        bound = estimate_epsilon_lower_bound(
+        bound = attack_pair(
             lambda _, size, value=value: np.full((size, 2), value), 0, 1, n_releases=40
         )
-        assert bound.epsilon == 0
+        assert bound.lower_bound == 0
 
 
 def test_repeats_and_low_bits_give_noise_away():
     def repeated(center, size):
         return center + np.random.default_rng().choice([0.0, 0.3, 7.0], size=(size, 3))
 
-    bound = estimate_epsilon_lower_bound(repeated, 0.0, 0.1, n_releases=400)
-    assert bound.epsilon > 3
+    bound = attack_pair(repeated, 0.0, 0.1, n_releases=400)
+    assert bound.lower_bound > 3
 
     def doubles(center, size):
         return center + np.random.default_rng().laplace(size=size)
 
-    bound = estimate_epsilon_lower_bound(doubles, 0, 1, n_releases=4000, random_state=0)
+    bound = attack_pair(doubles, 0, 1, n_releases=4000, random_state=0)
     assert "low bits" in bound.distinguisher
-    assert "by the low bits of number 0." in str(bound)
 
 
 def test_either_database_may_have_the_likelier_event():
@@ -129,19 +126,18 @@ def test_either_database_may_have_the_likelier_event():
         return database * (np.arange(size) % 2)
 
     bounds = [
-        estimate_epsilon_lower_bound(alternating, *pair, n_releases=200, random_state=0)
+        attack_pair(alternating, *pair, n_releases=200, random_state=0)
         for pair in ((0, 1), (1, 0))
     ]
-    assert all(bound.epsilon > 1 for bound in bounds)
+    assert all(bound.lower_bound > 1 for bound in bounds)
     assert all(bound.n_hits_neighbor == 0 for bound in bounds)
 
 
 def test_delta_is_left_out_of_the_level():
     known = {"n_releases": 1000, "random_state": 0}
-    without = estimate_epsilon_lower_bound(float, 0.0, 1.0, **known)
-    half = estimate_epsilon_lower_bound(float, 0.0, 1.0, delta=0.5, **known)
-    assert without.epsilon - 0.8 < half.epsilon < without.epsilon - 0.6
-    assert "at delta = 0.5" in str(half)
+    without = attack_pair(float, 0.0, 1.0, **known)
+    half = attack_pair(float, 0.0, 1.0, delta=0.5, **known)
+    assert without.lower_bound - 0.8 < half.lower_bound < without.lower_bound - 0.6
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -159,7 +155,7 @@ def test_releases_are_drawn_one_by_one_or_together(n_jobs):
 
     for release in (one, many):
         drawn.clear()
-        estimate_epsilon_lower_bound(release, 5.0, 6.0, n_releases=50, n_jobs=n_jobs)
+        attack_pair(release, 5.0, 6.0, n_releases=50, n_jobs=n_jobs)
         assert len(np.unique(drawn)) == 2 * 50 * 3
 
 
@@ -175,22 +171,7 @@ def test_releases_are_drawn_one_by_one_or_together(n_jobs):
 )
 def test_releases_that_are_no_numbers_are_refused(release, message):
     with pytest.raises(ValueError, match=message):
-        estimate_epsilon_lower_bound(release, 0, 1, n_releases=40)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_releases": 39}, "n_releases must be a whole number >= 40"),
-        ({"delta": 1.0}, r"delta must be a number in \[0, 1\)"),
-        ({"confidence": 0.2}, "confidence"),
-        ({"n_jobs": 0}, "n_jobs"),
-        ({"random_state": "x"}, "random_state"),
-    ],
-)
-def test_parameters_of_a_bound_are_checked(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        estimate_epsilon_lower_bound(float, 0, 1, **({"n_releases": 40} | parameters))
+        attack_pair(release, 0, 1, n_releases=40)
 
 
 # Shares of pairs
@@ -257,7 +238,6 @@ def found():
 
 def test_an_audit_says_what_it_found_and_never_private(found):
     assert found.verdict == NOTHING
-    assert found.share.exact
     assert found.share.n_pairs == 40
     text, page = str(found), found._repr_html_()
     assert "does not show that it is right" in text
@@ -315,13 +295,12 @@ def test_estimators_of_others_are_audited_with_a_claim():
     assert found.verdict == EVIDENCE
     assert found.worst.contradicts
     assert "There is evidence" in str(found)
-    risky = mint(epsilon=1.0, risk=0.2, randomness="implicit")
-    found = audit_claim(
-        NoisyMean(1e-3), X, claim=risky, n_pairs=8, n_releases=100, random_state=0
-    )
-    assert not found.share.exact
-    assert found.share.contradicts
-    assert "by attacks" in str(found)
+    over_noise = mint(epsilon=1.0, risk=0.2, randomness="explicit")
+    few = FEW | {"n_releases": 200}
+    found = audit_claim(NoisyMean(1e-3), X, claim=over_noise, **few)
+    assert found.verdict == EVIDENCE
+    assert found.worst.delta == 0.2
+    assert "at delta = 0.2" in str(found)
     found = audit_claim(NoisyMean(), X, claim=9.0, **SURE)
     assert found.verdict == NOTHING
     with pytest.raises(ValueError, match="claim must be given for a NoisyMean"):
@@ -353,7 +332,10 @@ def test_given_pairs_are_attacked():
         ({"n_records": 80}, "X must have more than n_records=80 rows"),
         ({"n_pairs": 41}, r"n_pairs must be in \[1, 40\]"),
         ({"n_attacked": 0}, "n_attacked"),
-        ({"n_releases": 3}, "n_releases"),
+        ({"n_releases": 39}, "n_releases must be a whole number >= 40"),
+        ({"confidence": 0.2}, "confidence"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"random_state": "x"}, "random_state"),
     ],
 )
 def test_parameters_of_an_audit_are_checked(parameters, message):
@@ -366,6 +348,9 @@ def test_what_cannot_be_audited_is_refused():
         audit_claim(3, X, claim=1.0, **FEW)
     with pytest.raises(ValueError, match="with a claim such as"):
         audit_claim(lambda database: 1.0, X, **FEW)
+    risky = mint(epsilon=1.0, risk=0.2, randomness="implicit")
+    with pytest.raises(IncompatibleError, match="NoisyMean does not state its noise"):
+        audit_claim(NoisyMean(), X, claim=risky, **FEW)
     secret = SensitivitySampler(reference=SecretSample(0.5))
     with pytest.raises(IncompatibleError, match="which records of one database"):
         audit_claim(PrivateRidge(sensitivity=secret), X, Y, **FEW)
@@ -419,9 +404,9 @@ def test_numbers_that_are_missing_now_and_then_tell():
         return np.where(rng.random(size) < often, np.nan, rng.normal(size=size))
 
     known = {"n_releases": 4000, "random_state": 0}
-    bound = estimate_epsilon_lower_bound(release, 0.05, 0.0, **known)
+    bound = attack_pair(release, 0.05, 0.0, **known)
     assert bound.distinguisher == "numbers that are missing"
-    assert bound.epsilon > 2
+    assert bound.lower_bound > 2
 
 
 def test_a_first_fit_that_fails_says_where():

@@ -180,7 +180,7 @@ def test_budget_of_a_release_is_that_of_its_guarantee():
     for leak in (Leak.SEEDED_NOISE, Leak.CHOSEN):
         assert STAFF.budget_of(plain.weaken(leaks=[leak])) == full
     assert STAFF.budget_of(plain.weaken(doubts=[Doubt.THIN])) == full
-    declared = plain.weaken(assumptions=[Assumption.DECLARED_SCORE])
+    declared = plain.weaken(assumptions=[Assumption.DECLARED_SENSITIVITY])
     assert STAFF.budget_of(declared) == STAFF.budget(0.5)
 
 

@@ -406,9 +406,7 @@ def test_ledger_file_counts_a_law_that_it_only_names_by_its_numbers(tmp_path):
         n_records=10,
     )
     path = tmp_path / "ledger.db"
-    with PrivacyLedger(
-        1.0, delta=1e-5, gamma=0.9, composition="exact", path=path
-    ) as ledger:
+    with PrivacyLedger(1.0, gamma=0.9, path=path) as ledger:
         for _ in range(3):
             draw(noise, [0.0], [certificate], OPEN)
     spent = PrivacyLedger.open(path).spent

@@ -517,7 +517,7 @@ def test_searches_and_pipelines_pass_it_on():
     piped = make_pipeline(FunctionTransformer(), clone(on_sampler))
     assert piped.fit(*OWN)[-1].penalty_choice_ is not None
     private = PrivateGridSearchCV(clone(on_sampler), grid, cv=2, random_state=0)
-    private.fit(*OWN)
+    private.fit(*OWN, **PUBLIC)
     assert private.best_params_["alpha"] in grid["alpha"]
 
 

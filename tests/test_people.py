@@ -714,19 +714,17 @@ def test_a_search_is_of_people():
 
 @pytest.mark.slow
 def test_a_search_of_a_pipeline_and_of_a_table_of_people():
-    given = {"X_reference": None, "y_reference": None, "groups_reference": None}
     table = TableReference(X_PUBLIC, Y_PUBLIC > 0, groups=PUBLIC)
     own = PrivateLogisticRegression(
         gamma=0.2, sensitivity=SensitivitySampler(reference=table, n_pairs=100)
     )
-    for model, parts, grid in (
-        (own, given, SEARCH),
+    for model, grid in (
+        (own, SEARCH),
         (
             make_pipeline(
                 FrozenEstimator(StandardScaler().fit(X_PUBLIC)),
                 PrivateLogisticRegression(gamma=0.2),
             ),
-            {},
             {"privatelogisticregression__C": [0.001, 1.0]},
         ),
         (
@@ -734,19 +732,19 @@ def test_a_search_of_a_pipeline_and_of_a_table_of_people():
                 PrivateEstimator(StandardScaler(), gamma=0.2),
                 PrivateLogisticRegression(gamma=0.2),
             ),
-            {},
             {"privatelogisticregression__C": [0.001, 1.0]},
         ),
     ):
         search = PrivateGridSearchCV(model, grid, cv=2, random_state=0)
-        fitted(search, labels=True, **parts)
+        fitted(search, labels=True)
         assert search.certificate_.unit == "person"
     shared = np.where(IDS[0] == IDS, PUBLIC[0], IDS)
     with pytest.raises(ValueError, match="of other people than those of the refer"):
         fitted(search, labels=True, groups=shared)
     search = PrivateGridSearchCV(own, SEARCH, cv=2)
+    others = PUBLIC + 10**6  # the sampler's table is of some of these people
     with pytest.raises(ValueError, match="of other people than those of the refer"):
-        fitted(search, labels=True, **given | {"groups": shared})
+        fitted(search, labels=True, groups=shared, groups_reference=others)
     with pytest.raises(ValueError, match="must be given together if X_reference"):
         fitted(search, labels=True, groups_reference=None)
     exponential = PrivateGridSearchCV(own, SEARCH, selection="exponential")
@@ -761,7 +759,9 @@ def test_both_sides_of_a_search_have_people():
         search.fit(X, Y, X_reference=table)
     own = PrivateRidge(sensitivity=SensitivitySampler(reference=table, n_pairs=40))
     with pytest.raises(ValueError, match="groups must be given as well"):
-        PrivateGridSearchCV(own, {"alpha": [1.0, 10.0]}).fit(X, Y)
+        PrivateGridSearchCV(own, {"alpha": [1.0, 10.0]}).fit(
+            X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC
+        )
 
 
 AUDITED = people(3000, 4)

@@ -456,7 +456,10 @@ def test_searches_take_a_schema_from_the_sampler():
     X, y = FLAT.sample(N, rng_of())
     ridge = PrivateRidge(sensitivity=few(reference=FLAT))
     search = PrivateGridSearchCV(ridge, {"alpha": [1.0, 9.0]}, selection="reference")
-    search.set_params(random_state=0).fit(X, y)
+    made = dict(
+        zip(("X_reference", "y_reference"), FLAT.sample(N, rng_of(1)), strict=True)
+    )
+    search.set_params(random_state=0).fit(X, y, **made)
     assert search.best_estimator_.sampler_.pairs_.domain == FLAT.domain
     with pytest.raises(ValueError, match="in a search, got a SchemaReference"):
         search.fit(X, y, X_reference=FLAT)

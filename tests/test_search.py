@@ -50,7 +50,7 @@ def test_what_records_are_scored_by_must_be_given():
     for bounds in (None, (1.0, 1.0)):
         with pytest.raises(ValueError, match="y_bounds must be"):
             private_search(Constant(), {}, "exponential", y_bounds=bounds).fit(X, Y)
-    with pytest.raises(ValueError, match="record_score must be given"):
+    with pytest.raises(ValueError, match="must be a classifier or a regressor"):
         private_search(PrivateKernelDensity(), {}, "exponential").fit(X)
     assert Constant.seen == []
 

@@ -30,7 +30,7 @@ from skparisk import (
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
-from skparisk.reference import CallableReference, TableReference
+from skparisk.reference import TableReference
 
 
 @pytest.fixture(autouse=True)
@@ -121,26 +121,6 @@ def test_sparse_training_data_are_noticed_if_they_are_one_object():
         search.fit(table, Y, X_reference=table, y_reference=Y)
     search.fit(table, Y, X_reference=public, y_reference=Y_PUBLIC)
     assert search.certificate_.private
-
-
-def made(n_records, rng):
-    rows = rng.normal(size=(n_records, 2))
-    return rows, rows @ [1.0, -2.0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "reference", [TableReference(X_PUBLIC, Y_PUBLIC), CallableReference(made)]
-)
-def test_reference_of_the_sampler_is_simulated_with(reference):
-    sampler = SensitivitySampler(n_pairs=40, reference=reference)
-    search = private_search(PrivateRidge(sensitivity=sampler), ALPHAS, "reference")
-    assert search.fit(X, Y).certificate_.private
-    assert search.best_index_ == 0
-    again = clone(search).fit(X, Y)
-    np.testing.assert_array_equal(
-        again.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
-    )
 
 
 def test_choice_by_reference_does_not_look_at_pairs_that_calibrate():

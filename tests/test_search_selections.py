@@ -45,7 +45,6 @@ BAD = [
     ("exponential", "selection__epsilon", 0),
     ("exponential", "selection__epsilon", math.nan),
     ("exponential", "selection__holdout", 1.0),
-    ("exponential", "selection__record_score", "accuracy"),
     ("exponential", "selection__y_bounds", (1, 0)),
 ]
 

@@ -10,19 +10,16 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold, ParameterGrid, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
-    PrivateEstimator,
-    PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
-from skparisk.model_selection._fits import same_but_for_levels
 from skparisk.reference import TableReference
 
 
@@ -150,53 +147,3 @@ def test_bad_parameters_of_a_simulation_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
         simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
     assert Constant.seen == []
-
-
-class Fits(Ridge):
-    """Counts its fits."""
-
-    times = 0
-
-    def fit(self, X, y):
-        Fits.times += 1
-        return super().fit(X, y)
-
-
-LEVELS = {"epsilon": [0.5, 1.0, 2.0, 4.0], "gamma": [0.25, 0.2, 0.15, 0.1]}
-
-
-@pytest.mark.slow
-def test_levels_of_one_model_share_the_pairs_of_a_split():
-    """All as it would be by itself: the same noise, at another scale."""
-
-    def scores(grid):
-        Fits.times = 0
-        model = PrivateEstimator(Fits(), sensitivity=SensitivitySampler(n_pairs=60))
-        models = [clone(model).set_params(**params) for params in ParameterGrid(grid)]
-        parameters = {"n_records": 60, "cv": 3, "random_state": 0}
-        return simulate_scores(models, X_PUBLIC, Y_PUBLIC, **parameters)
-
-    scores({"epsilon": [1.0], "gamma": [0.1]})
-    alone = Fits.times
-    found = scores(LEVELS)
-    assert Fits.times <= 1.5 * alone
-    assert found.shape == (16, 3)
-    # By epsilon, and then by gamma: with a smaller one there is less of what helps.
-    weak, strong = found[:8].mean(), found[8:].mean()
-    assert weak < strong
-
-
-def test_what_depends_on_the_level_is_not_shared():
-    """A penalty that is chosen for each level, or pairs of one's own reference."""
-    own = SensitivitySampler(n_pairs=60, reference=TableReference(X_PUBLIC, Y_PUBLIC))
-    for model in (
-        PrivateRidge(sensitivity=CHEAP),
-        PrivateRidge(1.0, sensitivity=own),
-        PrivateLogisticRegression(sensitivity=CHEAP),
-        PrivateRidge(1.0, sensitivity=0.5),
-        make_pipeline(StandardScaler(), PrivateRidge(1.0, sensitivity=CHEAP)),
-    ):
-        assert same_but_for_levels([model, clone(model)]) == [[0], [1]]
-    ridge = PrivateRidge(1.0, sensitivity=CHEAP)
-    others = [clone(ridge).set_params(alpha=2.0), clone(ridge).set_params(gamma=0.01)]
-    assert same_but_for_levels([ridge, *others]) == [[2, 0], [1]]

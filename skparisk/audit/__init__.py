@@ -14,19 +14,13 @@ from skparisk.audit._claim_audit import (
     audit_claim,
 )
 from skparisk.audit._limits import required_blocks
-from skparisk.audit._lower_bound import (
-    EpsilonLowerBound,
-    estimate_epsilon_lower_bound,
-)
 
 __all__ = [
     "ClaimAudit",
-    "EpsilonLowerBound",
     "PairAttack",
     "ReferenceAudit",
     "ShareBeyond",
     "audit_claim",
     "audit_reference",
-    "estimate_epsilon_lower_bound",
     "required_blocks",
 ]

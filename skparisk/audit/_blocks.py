@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from skparisk._threads import one_thread
@@ -27,7 +27,6 @@ Block = tuple[Database, np.random.SeedSequence]
 
 # Of a database, unless those of the release have fewer: one record is 5 % of it then.
 LEAST_RECORDS = 20
-_TASKS_PER_WORKER = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +159,12 @@ def count_exceeding(
     judge: BlockJudge, blocks: Sequence[Block], n_jobs: int | None = None
 ) -> int:
     """Return how many blocks exceed the level: private, and moved by 1 by a record."""
-    workers = effective_n_jobs(n_jobs)
-    n_tasks = min(len(blocks), 1 if workers == 1 else _TASKS_PER_WORKER * workers)
-    parts = np.array_split(np.arange(len(blocks)), n_tasks)
-    tasks = (delayed(_count)(judge, [blocks[i] for i in part]) for part in parts)
     with one_thread():
+        tasks = (delayed(_exceeds)(judge, block) for block in blocks)
         return sum(Parallel(n_jobs=n_jobs)(tasks))
 
 
-def _count(judge: BlockJudge, blocks: Sequence[Block]) -> int:
-    """Count in one worker."""
+def _exceeds(judge: BlockJudge, block: Block) -> bool:
+    """Tell in one worker."""
     with one_thread():
-        return sum(map(judge.exceeds, blocks))
+        return judge.exceeds(block)

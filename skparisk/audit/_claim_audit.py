@@ -23,6 +23,7 @@ from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
 from skparisk.core.checks import IncompatibleError, check_at_least
 from skparisk.core.claim import Certificate, as_certificate
+from skparisk.core.compose import post_process
 from skparisk.core.laws import Law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.pairs import SampledPairs
@@ -274,10 +275,15 @@ class PairAttack:
     distinguisher : str
         What gave the level away.
 
+    n_hits, n_hits_neighbor, n_tested : int
+        How many of `n_tested` fresh releases it gave away: of the database that makes
+        it likelier, and of the other one. Half of the releases are fresh.
+
     Examples
     --------
     >>> from skparisk.audit import PairAttack
-    >>> PairAttack(1.2, 1.0, 0.0, 0.7, 0.75, "exact repeats").contradicts
+    >>> found = PairAttack(1.2, 1.0, 0.0, 0.7, 0.75, "exact repeats", 90, 20, 100)
+    >>> found.contradicts
     True
     """
 
@@ -287,6 +293,9 @@ class PairAttack:
     accuracy: float
     allowed_accuracy: float
     distinguisher: str
+    n_hits: int
+    n_hits_neighbor: int
+    n_tested: int
 
     @property
     def contradicts(self) -> bool:
@@ -316,10 +325,6 @@ class ShareBeyond:
 
     alpha : float
         The p-value from which on it is no evidence, in (0, 1).
-
-    exact : bool
-        Whether pairs were judged by the exact loss at the noise that is stated, or by
-        attacks on releases.
     """
 
     n_pairs: int
@@ -327,7 +332,6 @@ class ShareBeyond:
     risk: float
     p_value: float
     alpha: float
-    exact: bool
 
     @property
     def contradicts(self) -> bool:
@@ -448,11 +452,10 @@ class ClaimAudit(Statement):
         said.append(self._about_worst(n))
         if self.share is not None:
             share = self.share
-            how = "by their exact loss" if share.exact else "by attacks"
             said.append(
                 f"{share.n_beyond} of {share.n_pairs} fresh pairs are beyond the "
-                f"level, {how}; the claim allows a share of {share.risk:.4g} "
-                f"(p-value {share.p_value:.2g})."
+                "level, by their exact loss; the claim allows a share of "
+                f"{share.risk:.4g} (p-value {share.p_value:.2g})."
             )
         if self.n_failed:
             total = 2 * n * self.n_releases
@@ -522,45 +525,24 @@ def sampled_p_value(
     """Return the p-value of `count` among `n` fresh pairs beyond the level.
 
     A given claim (`fixed`) is about the noise as it is. The claim of a certificate is
-    an average over samples of as many people as the reference has.
+    an average over samples of as many people as the reference has: the noise is the
+    same for all pairs, and its risk a beta variable where it is an order statistic of
+    independent pairs (:ref:`thm-lower-bound`), and else any of that mean, or below
+    outside of a failure.
     """
+    risk = claim.risk
+    if risk <= 0 or risk >= 1:
+        return 1.0 if risk or not count else 0.0
+    if fixed or claim.failure_prob:
+        tail = float(stats.binom.sf(count - 1, n, risk))
+        return min(1.0, claim.failure_prob + tail)
     evidence = known.sampler.certificate_.require_evidence()
     n_sampled = evidence.n_pairs or 0  # without those of the shape
     table = known.sampler.pairs_.sketch
     if table is not None and table.whole:  # two people a pair
         n_sampled = min(n_sampled, table.n_rows // 2)
-    return share_p_value(
-        count,
-        n,
-        claim.risk,
-        failure_prob=claim.failure_prob,
-        n_sampled=0 if fixed else n_sampled,
-        # Nor are pairs of one database independent.
-        one_draw=evidence.order_index is not None and evidence.n_neighbors == 1,
-    )
-
-
-def share_p_value(
-    count: int,
-    n: int,
-    risk: float,
-    *,
-    failure_prob: float = 0.0,
-    n_sampled: int = 0,
-    one_draw: bool = True,
-) -> float:
-    """Return the probability that so many of `n` fresh pairs exceed a level.
-
-    The noise is the same for all, and its risk is one of the sample that it was
-    calibrated with: a beta variable where it is an order statistic of independent pairs
-    (:ref:`thm-lower-bound`), and else any of that mean, or below outside of a failure.
-    """
-    if risk <= 0 or risk >= 1:
-        return 1.0 if risk or not count else 0.0
-    if failure_prob or not n_sampled:
-        tail = float(stats.binom.sf(count - 1, n, risk))
-        return min(1.0, failure_prob + tail)
-    if one_draw:
+    # Nor are pairs of one database independent.
+    if evidence.order_index is not None and evidence.n_neighbors == 1:
         a = risk * (n_sampled + 1)
         return float(stats.betabinom.sf(count - 1, n, a, n_sampled + 1 - a))
     limits = np.linspace(risk, 1.0, 257)[1:]  # Markov's inequality, at the best limit
@@ -633,10 +615,11 @@ def audit_claim(
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
-    An attack tells the releases of two neighboring databases apart as well as it can
-    (:func:`estimate_epsilon_lower_bound`). If the claim is about a share of pairs and
-    the model states its noise, fresh pairs are judged by their exact loss, and the
-    attack asks if a pair loses more than that.
+    An attack tells the releases of two neighboring databases apart as well as it can.
+    Half of them learn to: by mean differences, a logistic regression, exact repeats and
+    low bits, which give lost and seeded noise away. The other half counts how often the
+    learned event occurs. If the model samples pairs and states its noise, fresh pairs
+    are judged by their exact loss, and the attack asks if a pair loses more than that.
 
     A fit that fails counts as a release without numbers. Errors of a callable, or of
     the very first fit, are passed on.
@@ -651,9 +634,11 @@ def audit_claim(
     ----------
     estimator : estimator or callable
         Anything with `fit`, whose numbers are compared after fits to either database;
-        or ``release(database)``, also with a parameter `size`, as in
-        :func:`estimate_epsilon_lower_bound`, where a database is a tuple (X,) or
-        (X, y). It is copied. Pairs of a reference are sampled once, for all fits.
+        or ``release(database)``, which returns numbers, with noise of its own in each
+        call, where a database is a tuple (X,) or (X, y). If it has a parameter `size`,
+        ``release(database, size=n)`` returns n independent releases along the first
+        axis, which takes far less time. An estimator is copied. Pairs of a reference
+        are sampled once, for all fits.
 
     X : array-like of shape (n_rows, n_features)
         Records, which stand for the population: rows of fresh databases are drawn from
@@ -671,8 +656,8 @@ def audit_claim(
         Releases of each database of an attacked pair, >= 40.
 
     n_pairs : int, default=None
-        Fresh pairs that a risk is tested with, half of the rows at most. None: up to
-        1000 where the exact loss is known, else as many as are attacked.
+        Fresh pairs that a risk is tested with where the noise is known, half of the
+        rows at most. None: up to 1000.
 
     n_attacked : int, default=2
         Sampled pairs that are attacked.
@@ -694,7 +679,8 @@ def audit_claim(
         `X`. Neither `groups` nor `sample_weight`, which are of single rows.
 
     n_jobs : int, default=None
-        Threads of joblib.
+        Threads of joblib, as processes would repeat the noise of a generator that
+        `estimator` holds.
 
     random_state : int, RandomState, Generator or None, default=None
         Seeds the pairs, and which releases learn. Do not seed the noise of the
@@ -708,10 +694,12 @@ def audit_claim(
     Raises
     ------
     ValueError
-        If a parameter is out of range, there is no claim, or too few records.
+        If a parameter is out of range, there is no claim, or too few records; or if
+        releases are no numbers of one shape.
 
     IncompatibleError
-        If a ledger is open, or the claim is about a secret sample or a learned law.
+        If a ledger is open, if the claim is about a secret sample or a learned law, or
+        has a risk over pairs and there is no noise to judge these by.
 
     Notes
     -----
@@ -749,28 +737,30 @@ def audit_claim(
     first = given[0] if given else population.pair(population.rows(1, rng), 0)
     audited = Audited.of(estimator, first, fit_params, claim)
     stated, known = audited.claim, audited.known
+    if stated.sampled and known is None and math.isfinite(stated.epsilon):
+        raise IncompatibleError(
+            f"The claim has a risk of {stated.risk:g} over pairs, but {audited.name} "
+            "does not state its noise, by which pairs are judged: one pair that is "
+            "told apart is no evidence. Audit the model itself, or claim a level and a "
+            "delta of every pair, claim=(epsilon, delta)."
+        )
     n_beyond = None
     if not given:
         most = n_rows(population.X) // 2
         if n_pairs is None:
-            n_pairs = min(_EXACT_PAIRS if known is not None else n_attacked, most)
+            n_pairs = min(_EXACT_PAIRS, most)
         if not 1 <= n_pairs <= most:
             raise ValueError(
                 f"n_pairs must be in [1, {most}], as no row of X may change in two "
                 f"pairs, got {n_pairs!r}."
             )
         rows = population.rows(n_pairs, rng)
-        order, n_shown = np.arange(n_pairs), n_attacked
+        order = np.arange(n_pairs)
         if known is not None:
             distances, n_beyond = judge_pairs(known, stated, population, rows, rng)
             order = np.argsort(-distances)
-        elif stated.risk:
-            n_shown = n_pairs
-        given = [population.pair(rows, int(at)) for at in order[:n_shown]]
-    by_attack = math.isfinite(stated.epsilon) and known is None and stated.risk > 0
-    n_tests = 2 * len(given) * (not by_attack) + (by_attack or n_beyond is not None)
-    each = (1 - confidence) / max(n_tests, 1)
-    each_pair = (1 - confidence) / 5 if by_attack else each
+        given = [population.pair(rows, int(at)) for at in order[:n_attacked]]
+    each = (1 - confidence) / (2 * len(given) + (n_beyond is not None))
     attacks = []
     for at, pair in enumerate(given, start=1):
         try:
@@ -784,18 +774,13 @@ def audit_claim(
                 "error."
             )
             raise
-        attacks.append(_attack_pair(audited, pair, draws, each_pair, rng))
+        attacks.append(_attack_pair(audited, pair, draws, each, rng))
     share = None
-    if by_attack:  # each of which may be wrong
-        n, count = len(attacks), sum(a.lower_bound > stated.epsilon for a in attacks)
-        risk = min(1.0, stated.risk + each_pair)
-        p_value = share_p_value(count, n, risk, failure_prob=stated.failure_prob)
-        share = ShareBeyond(n, count, stated.risk, p_value, each, exact=False)
-    elif n_beyond is not None:
+    if n_beyond is not None:
         assert known is not None
         n, fixed = len(rows), claim is not None
         p_value = sampled_p_value(known, stated, n, n_beyond, fixed=fixed)
-        share = ShareBeyond(n, n_beyond, stated.risk, p_value, each, exact=True)
+        share = ShareBeyond(n, n_beyond, stated.risk, p_value, each)
     failures = [f"{type(error).__name__}: {error}" for error in audited.failures]
     return ClaimAudit(
         audited.name,
@@ -841,9 +826,10 @@ def _attack_pair(
     claim = audited.claim
     allowed, delta = math.inf, claim.delta
     accuracy = 1.0
-    if not claim.risk:
-        allowed = claim.epsilon
-        accuracy = claim.advantage.success().quantile
+    if not claim.sampled:
+        every = post_process(claim)  # a risk over the noise is a delta of every pair
+        allowed, delta = every.epsilon, every.delta
+        accuracy = every.advantage.success().quantile
     elif audited.known is not None:
         shift = audited.known.shift(*pair)
         allowed, delta = audited.known.allowed(shift, claim)
@@ -857,4 +843,7 @@ def _attack_pair(
         accuracy=guess.accuracy(alpha),
         allowed_accuracy=accuracy,
         distinguisher=level.words,
+        n_hits=level.hits,
+        n_hits_neighbor=level.others,
+        n_tested=level.n,
     )

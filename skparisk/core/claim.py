@@ -113,7 +113,6 @@ class Assumption(StrEnum):
     NOISY_LAW = "noisy-law"
     DECLARED_SENSITIVITY = "declared-sensitivity"
     DECLARED_LEVEL = "declared-level"
-    DECLARED_SCORE = "declared-score"
     GIVEN_NOISE = "given-noise"
     GIVEN_SHAPE = "given-shape"
     GIVEN_PAIRS = "given-pairs"

@@ -453,12 +453,8 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     >>> round(compose_exact([0.1] * 100, delta=1e-5).epsilon, 4)
     4.3068
     """
-    return exact_total(as_certificates(releases), check_share(delta, "delta"))
-
-
-def exact_total(releases: Iterable[Claim], total: float) -> Certificate:
-    """Return what `compose_exact` does, also of charges that a ledger has kept."""
-    parts = [known_level(g) for g in releases]
+    total = check_share(delta, "delta")
+    parts = [known_level(g) for g in as_certificates(releases)]
     totals = Totals.of(parts)
     basic = totals.basic()
     epsilon = basic.epsilon if basic.delta <= total else math.inf

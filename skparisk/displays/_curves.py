@@ -7,15 +7,9 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk.core.checks import (
-    IncompatibleError,
-    check_floats,
-    check_number,
-    check_probability,
-)
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Claim
 from skparisk.core.rounding import ceil_text
 from skparisk.displays._base import Display, Floats, fit_levels, log_scale
@@ -34,6 +28,45 @@ class _StepDisplay(Display):
     """
 
     estimator_name: str | None
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw what a fitted estimator certifies, or what it has sampled.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler` or a
+            :class:`~skparisk.PrivateRidge`.
+
+        name : str, default=None
+            Name in the legend. None: the class of the estimator.
+
+        ax, **kwargs
+            As in `plot`.
+
+        Raises
+        ------
+        NotFittedError
+            If there is no `certificate_`.
+
+        IncompatibleError
+            By a SensitivityDisplay, if nothing was sampled, as the sensitivity is
+            known, or the pairs are not kept, as they came from private data.
+        """
+        message = (
+            "This %(name)s has no certificate_: fit it first, and pass the skparisk "
+            "estimator itself, not a pipeline or a search around it."
+        )
+        check_is_fitted(estimator, "certificate_", msg=message)
+        return cls._of(estimator, name or type(estimator).__name__).plot(ax, **kwargs)
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, estimator: Any, name: str) -> Self:
+        """Return the display of a fitted estimator."""
 
     def _draw(self, **kwargs: Any) -> None:
         limits = self.ax_.get_xlim() if self.ax_.has_data() else (math.inf, 0.0)
@@ -114,29 +147,8 @@ class RiskCurveDisplay(_StepDisplay):
         self.caveat = ", ".join(notes) or None
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw what the certificate of a fitted estimator says.
-
-        Parameters
-        ----------
-        estimator : estimator
-            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
-
-        name : str, default=None
-            Name in the legend. None: the class of the estimator.
-
-        ax, **kwargs
-            As in `plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If there is no `certificate_`.
-        """
-        name = _name_of(estimator, name)
-        return cls(estimator.certificate_, estimator_name=name).plot(ax, **kwargs)
+    def _of(cls, estimator: Any, name: str) -> Self:
+        return cls(estimator.certificate_, estimator_name=name)
 
     def _steps(self) -> tuple[Floats, Floats]:
         levels, _ = self.certificate.points()
@@ -177,16 +189,16 @@ class SensitivityDisplay(_StepDisplay):
 
     Parameters
     ----------
-    sensitivities : array-like of shape (n_pairs,)
+    sensitivities : ndarray of shape (n_pairs,)
         Sampled sensitivities, finite, >= 0, at least one, in any order.
 
-    sensitivity : float, default=None
+    sensitivity : float
         The one of them that stands for `gamma`, finite, >= 0.
 
-    gamma : float, default=None
+    gamma : float
         Risk that was asked for, in (0, 1).
 
-    estimator_name : str, default=None
+    estimator_name : str
         Name in the legend.
 
     Attributes
@@ -194,8 +206,8 @@ class SensitivityDisplay(_StepDisplay):
     line_ : matplotlib Line2D
         The curve.
 
-    sensitivity_line_, gamma_line_ : matplotlib Line2D or None
-        A line at each of the parameters; None where that is None.
+    sensitivity_line_, gamma_line_ : matplotlib Line2D
+        A line at each of the parameters.
 
     ax_, figure_ : matplotlib Axes, Figure
         Where the curve is.
@@ -218,53 +230,20 @@ class SensitivityDisplay(_StepDisplay):
 
     def __init__(
         self,
-        sensitivities: ArrayLike,
+        sensitivities: Floats,
         *,
-        sensitivity: float | None = None,
-        gamma: float | None = None,
-        estimator_name: str | None = None,
+        sensitivity: float,
+        gamma: float,
+        estimator_name: str,
     ) -> None:
-        self.sensitivities = check_floats(sensitivities, "sensitivities", "[0, inf)")
-        if self.sensitivities.ndim != 1 or not self.sensitivities.size:
-            raise ValueError(
-                "sensitivities must be a vector of some numbers, got "
-                f"{sensitivities!r}."
-            )
-        self.sensitivities.flags.writeable = False
+        self.sensitivities = sensitivities
         self.sensitivity = sensitivity
-        if sensitivity is not None:
-            self.sensitivity = check_number(sensitivity, "sensitivity", "[0, inf)")
-        self.gamma = None if gamma is None else check_probability(gamma, "gamma")
+        self.gamma = gamma
         self.estimator_name = estimator_name
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw the sampled sensitivities of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A :class:`~skparisk.SensitivitySampler`, or one with a `sampler_`, such as
-            :class:`~skparisk.PrivateRidge`.
-
-        name : str, default=None
-            Name in the legend. None: the class of the estimator.
-
-        ax, **kwargs
-            As in `plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If there is no `certificate_`.
-
-        IncompatibleError
-            If nothing was sampled, as the sensitivity is known, or the pairs are not
-            kept, as they came from private data.
-        """
-        name, own_name = _name_of(estimator, name), type(estimator).__name__
+    def _of(cls, estimator: Any, name: str) -> Self:
+        own_name = type(estimator).__name__
         evidence = estimator.certificate_.evidence
         if evidence is None or evidence.n_pairs is None:
             raise IncompatibleError(
@@ -277,13 +256,12 @@ class SensitivityDisplay(_StepDisplay):
                 f"The sampled pairs of this {own_name} were not kept because they came "
                 "from private data. Sample from a public reference instead."
             )
-        display = cls(
+        return cls(
             sampler.sensitivities_,
             sensitivity=evidence.sensitivity,
             gamma=evidence.gamma,
             estimator_name=name,
         )
-        return display.plot(ax, **kwargs)
 
     def _steps(self) -> tuple[Floats, Floats]:
         values, counts = np.unique(self.sensitivities, return_counts=True)
@@ -294,13 +272,9 @@ class SensitivityDisplay(_StepDisplay):
         self.ax_.set_xlabel("sensitivity: distance between the answers on a pair")
         self.ax_.set_ylabel("share of the pairs above it")
         log_scale(self.ax_, "y")
-        self.gamma_line_ = self.sensitivity_line_ = None
-        if self.gamma is not None:
-            self.gamma_line_ = self.ax_.axhline(
-                self.gamma, color="gray", ls=":", label=f"risk γ = {self.gamma:.3g}"
-            )
-        if self.sensitivity is None:
-            return []
+        self.gamma_line_ = self.ax_.axhline(
+            self.gamma, color="gray", ls=":", label=f"risk γ = {self.gamma:.3g}"
+        )
         self.sensitivity_line_ = self.ax_.axvline(
             self.sensitivity,
             color=self.line_.get_color(),
@@ -308,13 +282,3 @@ class SensitivityDisplay(_StepDisplay):
             label=f"sensitivity Δ = {self.sensitivity:.3g}",
         )
         return [self.sensitivity]
-
-
-def _name_of(estimator: Any, name: str | None) -> str:
-    """Return the name of an estimator in a legend, if it is fitted."""
-    message = (
-        "This %(name)s has no certificate_: fit it first, and pass the skparisk "
-        "estimator itself, not a pipeline or a search around it."
-    )
-    check_is_fitted(estimator, "certificate_", msg=message)
-    return type(estimator).__name__ if name is None else name

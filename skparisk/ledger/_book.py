@@ -18,46 +18,34 @@ import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import reduce
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from scipy.optimize import toms748
-
 from skparisk._filed import FiledCertificate
 from skparisk._text import floor_text, from_strict, strict
 from skparisk.core.checks import (
-    CalibrationError,
     IncompatibleError,
     are_inside,
     as_float,
     check_choice,
 )
 from skparisk.core.claim import Certificate, Claim, as_certificate
-from skparisk.core.compose import Totals, compose_basic, exact_total
-from skparisk.core.rounding import ceil_text, decimal, exact_sum, round_up
+from skparisk.core.compose import Totals, compose_basic
+from skparisk.core.rounding import ceil_text, decimal, exact_sum, round_up, safe_root
 from skparisk.exceptions import BudgetExceededError, UnrecordedReleaseError
 
-# How far the level that is left may be below the largest that fits, relatively; and
-# relative to the budget.
-_TOLERANCE = 2.0**-25
-_NOTHING = 2.0**-40
-
 _ALLOWED = {"epsilon": "(0, inf]", "delta": "[0, 1)", "gamma": "[0, 1]"}
-# Equal releases that "exact" composes; it takes as much memory as time.
-_MOST = 10_000
-
 _ON_THE_WAY = "Levels may be chosen on the way: what holds in the end is the budget."
 COMPOSITIONS = {
     "basic": f"basic. {_ON_THE_WAY}",
     "advanced": f"basic or advanced. {_ON_THE_WAY}",
-    "exact": "basic or exact. How many releases there are, and their levels, must not "
-    "depend on earlier releases.",
 }
 
 
@@ -85,29 +73,18 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class History:
-    """All charges, maybe releases that are not charged yet, and the sums of both."""
+    """All charges, and their sums."""
 
     totals: Totals = field(default_factory=Totals)
     entries: tuple[LedgerEntry, ...] = ()
-    # Releases that are not charged yet, and how many times each of them.
-    _more: tuple[tuple[Sequence[Claim], int], ...] = ()
 
-    @property
-    def parts(self) -> list[Claim]:
-        """All releases."""
-        more = [c for parts, times in self._more for _ in range(times) for c in parts]
-        return [entry.certificate for entry in self.entries] + more
-
-    def plus(self, releases: Sequence[Claim], times: int = 1) -> History:
-        """Return it with releases, each so many times, that are not charged yet."""
-        totals = self.totals
-        for release in releases:
-            totals = totals.plus(release, times)
-        return History(totals, self.entries, (*self._more, (releases, times)))
+    def plus(self, releases: Iterable[Claim]) -> Totals:
+        """Return the sums with releases that are not charged yet."""
+        return reduce(Totals.plus, releases, self.totals)
 
     def charged(self, entries: Sequence[LedgerEntry]) -> History:
         """Return it with more charges."""
-        totals = self.plus([each.certificate for each in entries]).totals
+        totals = self.plus(each.certificate for each in entries)
         return History(totals, (*self.entries, *entries))
 
 
@@ -137,53 +114,38 @@ class Budget:
             return math.inf, 1.0, 1.0
         return self.epsilon, self.delta, self.gamma
 
-    def spent(self, history: History) -> Certificate:
+    def spent(self, totals: Totals) -> Certificate:
         """Return the guarantee of all releases together."""
-        basic = history.totals.basic()
-        return min(self._claims(history), key=attrgetter("epsilon"), default=basic)
+        claims = self._claims(totals)
+        return min(claims, key=attrgetter("epsilon"), default=totals.basic())
 
-    def fits(self, history: History) -> bool:
+    def fits(self, totals: Totals) -> bool:
         """Tell if releases are within the budget, all of them together."""
-        if math.isinf(self.epsilon):
-            return True
-        return any(level <= self.epsilon for level in self._levels(history))
+        return math.isinf(self.epsilon) or self._level(totals) <= self.epsilon
 
-    def remaining(self, history: History, n: int = 1) -> float:
+    def remaining(self, totals: Totals, n: int = 1) -> float:
         """Return the largest level that n more releases may have; 0 if none."""
         if math.isinf(self.epsilon):
             return math.inf
-        if self.composition == "exact" and n > _MOST:
-            raise ValueError(
-                f"n must be at most {_MOST} with composition='exact', got {n}."
-            )
 
-        def after(level: float) -> History:
-            return history.plus([as_certificate(level)], n)
+        def room(level: float) -> float:
+            after = self._level(totals.plus(as_certificate(level), n))
+            return max(self.epsilon - after, -self.epsilon)
 
-        def excess(level: float) -> float:
-            least = min(self._levels(after(level)), default=math.inf)
-            if least <= self.epsilon:
-                fitting.append(float(level))
-            return min(least - self.epsilon, self.epsilon)
-
-        spent = history.totals.basic().epsilon
+        spent = totals.basic().epsilon
         left = decimal(self.epsilon) - decimal(min(spent, self.epsilon))
         low = _floor_float(left / n)
-        if not self.fits(after(low)):
+        if room(low) < 0:
             return 0.0
         if self.composition == "basic":
             return low
-        fitting = [low]
         high = 2 * max(low, self.epsilon / n)
-        while excess(high) <= 0:
+        while room(high) >= 0:
             high *= 2
-        # It narrows down two levels, of which one fits and the other does not.
-        toms748(excess, low, high, xtol=_NOTHING * self.epsilon, rtol=_TOLERANCE)
-        return max(fitting)
+        return safe_root(room, high, low, None)
 
-    def _claims(self, history: History) -> Iterator[Certificate]:
-        """Yield guarantees of the releases at the budget's delta, cheapest first."""
-        totals = history.totals
+    def _claims(self, totals: Totals) -> Iterator[Certificate]:
+        """Yield guarantees of the releases at the budget's delta."""
         # What is kept of delta for the composition must not depend on the releases.
         slack = self.delta / 2
         advanced = self.composition == "advanced"
@@ -192,16 +154,14 @@ class Budget:
         yield totals.basic()
         if advanced:
             yield totals.filter(self.delta, slack)
-        elif self.composition == "exact":
-            with suppress(CalibrationError):  # no level has this delta
-                yield exact_total(history.parts, self.delta)
 
-    def _levels(self, history: History) -> Iterator[float]:
-        """Yield the levels that releases have together, at a delta and risk within."""
-        for claim in self._claims(history):
-            epsilon, delta, risk = triple(claim)
-            if delta <= self.delta and risk <= self.gamma:
-                yield epsilon
+    def _level(self, totals: Totals) -> float:
+        """Return the level of releases at a delta and risk within; infinite if none."""
+        found = map(triple, self._claims(totals))
+        return min(
+            (e for e, d, risk in found if d <= self.delta and risk <= self.gamma),
+            default=math.inf,
+        )
 
 
 def triple(total: Claim) -> tuple[float, float, float]:
@@ -215,8 +175,8 @@ def refusal(
 ) -> BudgetExceededError:
     """Return the error for releases that do not fit; it may take long to find."""
     asked = compose_basic(certificates)
-    spent = triple(budget.spent(history))
-    largest = budget.remaining(history)
+    spent = triple(budget.spent(history.totals))
+    largest = budget.remaining(history.totals)
     return BudgetExceededError(
         f"the budget of the ledger has no room for {in_words(triple(asked))}. Its "
         f"limit is {limit_in_words(budget)}, of which {in_words(spent)} is spent. What "

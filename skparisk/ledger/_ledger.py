@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self, TextIO
 
 from skparisk._text import printable
 from skparisk.core.checks import check_at_least
-from skparisk.core.claim import Certificate, Claim, as_certificate, as_certificates
+from skparisk.core.claim import Certificate, Claim, as_certificates
 from skparisk.ledger._book import (
     COMPOSITIONS,
     Book,
@@ -51,11 +51,10 @@ class PrivacyLedger:
         Risk of all releases together, including the probability that a certificate
         fails, in [0, 1]. 1: any risk.
 
-    composition : {"basic", "advanced", "exact"}, default="basic"
+    composition : {"basic", "advanced"}, default="basic"
         "basic": levels, deltas and risks add up. "advanced": that, or a privacy filter
-        (:ref:`thm-filter`), with half of `delta` for the composition and half for the
-        releases. "exact": "basic", or :func:`~skparisk.core.compose_exact`, which is
-        slow for hundreds of releases. The last two need a `delta` above 0.
+        (:ref:`thm-filter`), with half of `delta`, above 0, for the composition and half
+        for the releases.
 
     path : str or path-like, default=None
         A new file for the ledger: a SQLite database on a local disk, which outlives a
@@ -71,16 +70,12 @@ class PrivacyLedger:
         If `path` exists and is not an empty file (FileExistsError), or cannot be
         written, as on a full disk.
 
-    ImportError
-        If `composition` is "exact", and dp-accounting is missing.
-
     Notes
     -----
     **Guarantee** (:ref:`thm-ledger`). All charged releases together are (epsilon,
     delta)-differentially private, but for a risk of at most `gamma`, even if levels and
-    queries depend on earlier releases. With "exact" the number of releases and their
-    levels must be fixed before. A risk over pairs adds up if queries do not depend on
-    earlier releases.
+    queries depend on earlier releases. A risk over pairs adds up if queries do not
+    depend on earlier releases.
 
     The caller must ensure that all releases about the same people are charged. A ledger
     does not see releases that were made while it was closed, on another machine,
@@ -114,10 +109,7 @@ class PrivacyLedger:
         composition: str = "basic",
         path: str | os.PathLike[str] | None = None,
     ) -> None:
-        budget = Budget(epsilon, delta, gamma, composition)
-        # Imports what it will need.
-        budget.spent(History().plus([as_certificate(1.0)]))
-        line = budget_line(budget)
+        line = budget_line(Budget(epsilon, delta, gamma, composition))
         self._book = MemoryBook(line) if path is None else FileBook.create(path, line)
 
     @classmethod
@@ -189,7 +181,7 @@ class PrivacyLedger:
 
         If levels were chosen on the way, `limit` holds.
         """
-        return self._book.budget.spent(self._history())
+        return self._book.budget.spent(self._history().totals)
 
     @property
     def releases(self) -> tuple[LedgerEntry, ...]:
@@ -213,8 +205,7 @@ class PrivacyLedger:
         Parameters
         ----------
         n : int, default=1
-            Releases of that level each, without delta and risk; >= 1, and at most
-            10000 with "exact".
+            Releases of that level each, without delta and risk; >= 1.
 
         Returns
         -------
@@ -222,7 +213,7 @@ class PrivacyLedger:
             Rounded down, so that they fit; in [0, inf]. 0: none of them fits.
         """
         n = check_at_least(n, "n", 1)
-        return self._book.budget.remaining(self._history(), n)
+        return self._book.budget.remaining(self._history().totals, n)
 
     def spend(self, *releases: Any, note: str = "") -> None:
         """Charge this ledger for releases that are made elsewhere, open or not.
@@ -329,12 +320,12 @@ class PrivacyLedger:
         with self._book.locked():
             history, head = self._book.history, self._book.head()
         budget = self._book.budget
-        spent = budget.spent(history)
+        spent = budget.spent(history.totals)
         rows = {
             "budget": limit_in_words(budget),
             "composition": COMPOSITIONS[budget.composition],
             "spent": _level(spent),
-            "left": left_in_words(budget.remaining(history)),
+            "left": left_in_words(budget.remaining(history.totals)),
             "releases": str(spent.n_releases),
             **({} if self.path is None else {"file": printable(self.path)}),
             "head": head,

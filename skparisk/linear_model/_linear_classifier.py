@@ -22,7 +22,7 @@ from skparisk._training_data import (
     reference_table,
 )
 from skparisk.linear_model._correction import CorrectionMixin
-from skparisk.linear_model._penalty import AskedPenalty, is_given
+from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query
 from skparisk.queries._base import Floats
 
@@ -43,10 +43,6 @@ class PrivateLinearClassifier(
     @abstractmethod
     def _check_source(self) -> SensitivitySource:
         """Return where the sensitivity comes from, with all parameters checked."""
-
-    @property
-    def _query_is_given(self) -> bool:
-        return super()._query_is_given and is_given(self.C)
 
     @whole_fit
     def fit(

@@ -27,11 +27,6 @@ from skparisk.reference._table import TableReference
 from skparisk.sensitivity import SensitivitySampler
 
 
-def is_given(penalty: Any) -> bool:
-    """Tell if a penalty is not to be chosen, which depends on the level."""
-    return not (penalty is None or isinstance(penalty, str))
-
-
 @dataclass(frozen=True)
 class AskedPenalty:
     """What a penalty is, or that it is to be chosen from public records.

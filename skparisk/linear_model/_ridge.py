@@ -29,7 +29,7 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.linear_model._correction import CorrectionMixin
-from skparisk.linear_model._penalty import AskedPenalty, is_given
+from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.moments import PrivateMoments, Units
 from skparisk.queries import RidgeQuery
@@ -168,10 +168,6 @@ class PrivateRidge(
         self.random_state = random_state
         self.noise_random_state = noise_random_state
         self.verbose = verbose
-
-    @property
-    def _query_is_given(self) -> bool:
-        return super()._query_is_given and is_given(self.alpha)
 
     @whole_fit
     def fit(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from skparisk.core.checks import check_epsilon, check_probability, warn_if_seeded
-from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
+from skparisk.core.claim import Certificate, mint
 from skparisk.core.compose import compose_basic, compose_parallel, post_process
 from skparisk.core.release import as_seeded, draw, forgetting, unseen
 from skparisk.core.rounding import decimal
@@ -34,14 +34,15 @@ RecordScore = Callable[[Any, Any], Any]
 _STEP = 2.0**-20
 
 
-def default_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
+def find_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
     """Return how predictions of single records are scored, from 0 to 1."""
     if is_classifier(estimator):
         return _agree
     if not is_regressor(estimator):
         raise ValueError(
-            "record_score must be given unless the estimator is a classifier or a "
-            "regressor; got None."
+            "estimator must be a classifier or a regressor with "
+            f"selection='exponential', got {type(estimator).__name__}: choose on "
+            "public records."
         )
     low, high = check_y_bounds(y_bounds)
     if low == high:
@@ -95,13 +96,7 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
     if scores is None:
         raise ValueError(
             "Scoring the held-out records failed. The reason is not shown because it "
-            "may reveal something about them; try `predict` and record_score on public "
-            "or made-up data."
-        )
-    if scores.shape != (len(held_out),):
-        raise ValueError(
-            f"record_score must return one number for each of the {len(held_out)} "
-            "records, and returned something else."
+            "may reveal something about them; try `predict` on public or made-up data."
         )
     known = np.nan_to_num(scores, nan=0.0).clip(0.0, 1.0)
     return float(np.floor(known / _STEP).sum() * _STEP)
@@ -122,21 +117,16 @@ class ExponentialSelection(BaseEstimator):
     holdout : float, default=0.2
         Share of the private records to score on, in (0, 1), rounded up to a record.
 
-    record_score : callable, default=None
-        ``record_score(y_true, y_pred)`` returns a number in [0, 1] for each held-out
-        record, larger for better, from this record's own target and prediction alone.
-        Numbers outside are clipped, NaN is 0. None: 1 for the right label, else 0; for
-        regressors 1 minus the absolute error, as a share of the width of `y_bounds`.
-
     y_bounds : tuple of float, default=None
-        (lowest, highest) target, which is public. Needed to score regressors, unless
-        there is a `record_score`.
+        (lowest, highest) target, which is public; for regressors. A record scores 1
+        minus the absolute error, as a share of their distance, at least 0; of a
+        classifier 1 for the right label, else 0.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-hold-out-choice`). The larger of `epsilon` and the sum over
     the fits of all candidates, as every record is in one part only. The caller must
-    ensure that `record_score` and ``predict`` look at one record at a time.
+    ensure that ``predict`` looks at one record at a time.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged for each fit and for the
     choice as they happen, which is more than the certificate says. If parameters tell
@@ -160,42 +150,26 @@ class ExponentialSelection(BaseEstimator):
         *,
         epsilon: float = 1.0,
         holdout: float = 0.2,
-        record_score: RecordScore | None = None,
         y_bounds: Sequence[float] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.holdout = holdout
-        self.record_score = record_score
         self.y_bounds = y_bounds
 
     def _check_parameters(self) -> None:
         check_epsilon(self.epsilon)
         check_probability(self.holdout, "holdout")
-        if not (self.record_score is None or callable(self.record_score)):
-            raise ValueError(
-                f"record_score must be None or a callable, got {self.record_score!r}."
-            )
         if self.y_bounds is not None:
             check_y_bounds(self.y_bounds)
 
     @forgetting
     def _choose(self, task: Task) -> Choice:
         """Fit all, and choose by scores that one record changes by 1 at most."""
-        record_score = self.record_score
-        given = [Assumption.DECLARED_SCORE] * (record_score is not None)
-        if record_score is None:
-            record_score = default_record_score(task.estimator, self.y_bounds)
+        record_score = find_record_score(task.estimator, self.y_bounds)
         training, held_out = split_records(task.records, self.holdout, task.seeds)
         seed = task.noise_random_state
         warn_if_seeded(seed)
-        choice = as_seeded(
-            mint(
-                epsilon=self.epsilon,
-                relation="replace-one",
-                assumptions=frozenset(given),
-            ),
-            seed,
-        )
+        choice = as_seeded(mint(epsilon=self.epsilon, relation="replace-one"), seed)
         known = [level for c in task.candidates if (level := c.level) is not None]
         # Relations that do not go together are refused before anything is released.
         compose_basic([choice, *known])
@@ -223,9 +197,5 @@ class ExponentialSelection(BaseEstimator):
 
 
 def _charged_at_least(level: Certificate) -> Certificate:
-    """Return a part of what will be charged: risks may be less, and losses known."""
-    loss = None
-    if math.isfinite(level.epsilon):
-        loss = DominatingLoss("laplace", level.epsilon)
-    sums = {name: getattr(level, name) for name in ("epsilon", "delta", "relation")}
-    return mint(**sums, loss=loss)
+    """Return a part of what will be charged: risks may be less."""
+    return mint(epsilon=level.epsilon, delta=level.delta, relation=level.relation)

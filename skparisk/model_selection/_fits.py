@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from joblib import hash as hash_of
 from numpy.typing import NDArray
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
@@ -137,27 +136,6 @@ def own_sampler(estimator: Any) -> SensitivitySampler | None:
     if isinstance(sampler, FrozenEstimator):
         sampler = sampler.estimator
     return sampler if isinstance(sampler, SensitivitySampler) else None
-
-
-def same_but_for_levels(estimators: Sequence[Any]) -> list[list[int]]:
-    """Group the numbers of estimators that can be calibrated from the same pairs.
-
-    They differ in `epsilon` and `gamma` alone. The smallest risk, which takes most
-    pairs, comes first.
-    """
-    groups: dict[Any, list[int]] = {}
-    for number, estimator in enumerate(estimators):
-        key: Any = number
-        if isinstance(estimator, PrivateMixin) and estimator._query_is_given:
-            # Without noise another query may be asked.
-            level = 1.0 if math.isfinite(estimator.epsilon) else math.inf
-            known = clone(estimator).set_params(epsilon=level, gamma=0.05)
-            key = hash_of(known)
-        groups.setdefault(key, []).append(number)
-    return [
-        sorted(group, key=lambda number: getattr(estimators[number], "gamma", 0.0))
-        for group in groups.values()
-    ]
 
 
 def has_pairs(sampler: SensitivitySampler) -> bool:

@@ -46,12 +46,9 @@ from skparisk.model_selection._fits import (
     configure,
     find_samplers,
     fit_recorded,
-    own_sampler,
     refuse_private_records,
 )
 from skparisk.model_selection._simulation import check_single_scoring, simulate_scores
-from skparisk.neighbors import sample_database
-from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import is_reference
 from skparisk.reference._table import shares_people
 
@@ -80,10 +77,15 @@ def choose_by_reference(task: Task) -> Choice:
             "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
             "reference with sampling='split'."
         )
-    made, simulated = task.seeds.spawn(2)
+    X, y = records.X_reference, records.y_reference
+    if X is None:
+        raise ValueError(
+            "X_reference must be public records with selection='reference', which "
+            "scores the candidates on them, got None: give some, or choose on private "
+            "records by selection='exponential'."
+        )
     estimators = [candidate.estimator for candidate in candidates]
     n_records = _count_public_records(estimators, len(records))
-    X, y = _find_public_records(estimators[0], records, n_records, made)
     scores = simulate_scores(
         estimators,
         rows_of(X),
@@ -93,7 +95,7 @@ def choose_by_reference(task: Task) -> Choice:
         scoring=task.scoring,
         cv=task.cv,
         n_jobs=task.n_jobs,
-        random_state=np.random.default_rng(simulated),
+        random_state=np.random.default_rng(task.seeds),
         verbose=task.verbose,
     )
     results = _tabulate([candidate.params for candidate in candidates], scores)
@@ -125,30 +127,6 @@ def _tabulate(
     above = comparable[None, :] > comparable[:, None]
     results["rank_test_score"] = 1 + above.sum(axis=1, dtype=np.int32)
     return results
-
-
-def _find_public_records(
-    estimator: Any, records: Records, n_records: int, seed: np.random.SeedSequence
-) -> tuple[Any, Any]:
-    """Return public records: those that were given, or of the sampler.
-
-    Not of the sampler in a pipeline, whose reference has the units of its last step. A
-    reference that is no table makes two records for each of `n_records`.
-    """
-    if records.X_reference is not None:
-        return records.X_reference, records.y_reference
-    sampler = own_sampler(estimator)
-    if sampler is None or sampler.reference is None:
-        raise ValueError(
-            "X_reference must be public records with selection='reference', which "
-            "scores the candidates on them, got None: give some, or choose on private "
-            "records by selection='exponential'."
-        )
-    reference = as_reference(sampler.reference)
-    if isinstance(reference, TableReference):
-        X, y, ends = reference.pool.X, reference.pool.y, reference.pool.ends
-        return (X, y) if ends is None else (People(X, ends), People(y, ends))
-    return sample_database(reference, 2 * n_records, seed)
 
 
 def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
@@ -213,10 +191,9 @@ class PrivateGridSearchCV(GridSearchCV):
         How the candidate is chosen.
 
         * "reference": by the scores of
-          :func:`~skparisk.model_selection.simulate_scores` on public records: those
-          that `fit` is given, or the reference of the sampler. The choice is free, and
-          the best candidate is fitted once. Candidates whose pairs were drawn before
-          the choice are refused.
+          :func:`~skparisk.model_selection.simulate_scores` on the public records that
+          `fit` is given. The choice is free, and the best candidate is fitted once.
+          Candidates whose pairs were drawn before the choice are refused.
         * "exponential", or :class:`ExponentialSelection`: all candidates are fitted to
           one part of the private records, and the exponential mechanism chooses by
           scores on the other part.
@@ -339,9 +316,8 @@ class PrivateGridSearchCV(GridSearchCV):
 
         X_reference : array-like of shape (n_rows, n_features), default=None
             Public records, in the units that `X` has here; a pipeline transforms them
-            as it does `X`. Candidates are scored on them (but for "exponential"), and
-            those that sample pairs, and have no reference of their own, sample from
-            them. For "reference" None stands for the reference of the sampler.
+            as it does `X`. "reference" scores candidates on them. Those that sample
+            pairs, and have no reference of their own, sample from them.
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
@@ -353,7 +329,7 @@ class PrivateGridSearchCV(GridSearchCV):
         Raises
         ------
         ValueError
-            If a parameter is out of range, there is no public reference for
+            If a parameter is out of range, there are no public records for
             "reference", a candidate refuses its parameters, or its fit fails.
 
         IncompatibleError
@@ -376,8 +352,7 @@ class PrivateGridSearchCV(GridSearchCV):
             raise ValueError(
                 "X_reference must be records in a search, got a "
                 f"{type(X_reference).__name__}: give it to the SensitivitySampler of "
-                "the estimator, as its reference. Candidates are then scored on its "
-                "records."
+                "the estimator, as its reference, and public records to score on."
             )
         if (y_reference is None) != (X_reference is None or y is None):
             raise ValueError(

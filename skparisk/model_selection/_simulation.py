@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length
@@ -25,7 +24,6 @@ from skparisk.model_selection._fits import (
     Records,
     as_indexable,
     fit_estimator,
-    same_but_for_levels,
     with_seeds,
 )
 from skparisk.reference._records import n_rows
@@ -128,7 +126,6 @@ def simulate_scores(
         people = group_rows(groups, "groups", n_rows(X))
         X, y = of_people(X, people), of_people(y, people)
     scorers = [check_scoring(estimator, scoring) for estimator in estimators]
-    alike = same_but_for_levels(estimators)
     shown = X, y
     if isinstance(X, People):  # by the first row of each
         shown = take_rows(X.rows, X.firsts), take_rows(rows_of(y), X.firsts)
@@ -139,23 +136,13 @@ def simulate_scores(
     seeds = [seed.spawn(len(splits)) for seed in fits.spawn(len(scorers))]
     tasks = [
         delayed(_simulate)(
-            [(estimators[i], scorers[i]) for i in group],
-            X,
-            y,
-            split,
-            n_records,
-            draw_seed,
-            seeds[group[0]][number],
+            estimator, scorer, X, y, split, n_records, draw_seed, fit_seed
         )
-        for group in alike
-        for number, (split, draw_seed) in enumerate(drawn)
+        for estimator, scorer, of_fits in zip(estimators, scorers, seeds, strict=True)
+        for (split, draw_seed), fit_seed in zip(drawn, of_fits, strict=True)
     ]
     found = Parallel(n_jobs=n_jobs, verbose=check_verbose(verbose))(tasks)
-    scores = np.empty((len(scorers), len(splits)))
-    for place, group in enumerate(alike):
-        of_splits = found[place * len(splits) : (place + 1) * len(splits)]
-        scores[group] = np.transpose(of_splits)
-    return scores
+    return np.array(found, dtype=np.float64).reshape(len(scorers), len(splits))
 
 
 def check_single_scoring(scoring: Any) -> Any:
@@ -169,19 +156,16 @@ def check_single_scoring(scoring: Any) -> Any:
 
 
 def _simulate(
-    estimators: Sequence[tuple[Any, Callable[..., Any]]],
+    estimator: Any,
+    scorer: Callable[..., Any],
     X: Any,
     y: Any,
     split: Split,
     n_records: int,
     draw_seed: np.random.SeedSequence,
     fit_seed: np.random.SeedSequence,
-) -> list[float]:
-    """Return the scores in one split of estimators that share their pairs, if several.
-
-    Each comes with a scorer. They have the same seeds, and so the same noise, at scales
-    of their own.
-    """
+) -> float:
+    """Return the score of an estimator in one split."""
     train, test = split
     rows = np.random.default_rng(draw_seed).choice(
         train, size=n_records, replace=len(train) < n_records
@@ -190,15 +174,7 @@ def _simulate(
         take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
     )
     public = [rows_of(take_rows(data, test)) for data in (X, y) if data is not None]
-    scores, pairs = [], None
     # All of it is public: no ledger is charged, and seeded noise is no leak.
     with simulated(), suspend_open(), threadpool_limits(1, "blas"), silenced():
-        for estimator, scorer in estimators:
-            candidate = with_seeds(estimator, fit_seed)
-            if pairs is not None:
-                candidate.set_params(sensitivity=pairs)
-            fitted = fit_estimator(candidate, records)
-            if len(estimators) > 1 and pairs is None:
-                pairs = FrozenEstimator(fitted.sampler_)
-            scores.append(float(scorer(fitted, *public)))
-    return scores
+        fitted = fit_estimator(with_seeds(estimator, fit_seed), records)
+        return float(scorer(fitted, *public))

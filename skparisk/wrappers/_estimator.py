@@ -675,10 +675,6 @@ class PrivateEstimator(
         counts = self._sums_leaves and is_classifier(self.estimator)
         return self.sensitivity is None and (counts or self._moves_centers)
 
-    @property
-    def _query_is_given(self) -> bool:
-        return super()._query_is_given and not self._proven_by_default
-
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
         if self._sums_leaves and not fitted and source.noise_shape == "auto":

@@ -8,9 +8,9 @@ records is which candidate was chosen.
 import numpy as np
 import pytest
 from laws import SEEDS
+from pair_attacks import attack_pair
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skparisk.audit import estimate_epsilon_lower_bound
 from skparisk.ledger import spend
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.model_selection import (
@@ -66,9 +66,9 @@ def attack(search):
     def release(label, size):
         return np.eye(4)[[choice(search, label) for _ in range(size)]]
 
-    return estimate_epsilon_lower_bound(
+    return attack_pair(
         release, 0, 1, n_releases=400, confidence=1 - 1e-4, random_state=0
-    ).epsilon
+    ).lower_bound
 
 
 def with_level(mechanism, factor):

@@ -1,0 +1,30 @@
+"""Attacks on one pair of databases, which may be any two objects."""
+
+import inspect
+
+import numpy as np
+
+from skparisk import audit_claim
+
+
+def attack_pair(release, first, second, *, delta=0.0, confidence=0.95, **known):
+    """Return what an audit finds, with all of the error for its bound of the level.
+
+    An audit makes two tests of a pair, which share what may go wrong.
+    """
+
+    def one(database):
+        return release(database[0])
+
+    def many(database, size):
+        return release(database[0], size)
+
+    found = audit_claim(
+        many if "size" in inspect.signature(release).parameters else one,
+        np.zeros((4, 1)),
+        pairs=[((first,), (second,))],
+        claim=(1.0, delta),
+        confidence=1 - 2 * (1 - confidence),
+        **known,
+    )
+    return found.worst
