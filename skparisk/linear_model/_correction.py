@@ -205,7 +205,7 @@ class PublicStart:
             float(np.average(told.losses, weights=own)),
             told.costs,
             kron(scores, back)[order],
-            kron(_inverse(scores), _inverse(back))[:, order],
+            kron(np.linalg.pinv(scores), np.linalg.pinv(back))[:, order],
             n_records * n_rows / part.n_records,
         )
 
@@ -237,37 +237,31 @@ class PublicStart:
 
         All of one that is near the largest numbers, which nothing is computed of.
         """
-        with np.errstate(all="ignore"):
-            weighed = self._weigh(released, sampler)
-        if np.isfinite(weighed.correction).all():
-            return weighed
-        return Weighed(released, 1.0, np.full(len(released), np.inf))
-
-    def _weigh(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
         asked: Any = sampler.query_
         query: CorrectionQuery = asked.correction
         assert isinstance(sampler.mechanism_, AdditiveNoise)
-        response, private = self._of_release(query)
-        noise = sampler.mechanism_.covariance()
-        noise = self.from_outputs @ noise @ self.from_outputs.T
-        # To axes in which shifts are alike, and the penalty acts on each by itself.
-        root = np.linalg.cholesky(self._shape)
-        penalties = self._penalties_of(query)
-        turn = np.linalg.eigh(root.T @ penalties @ root)[1].T @ np.linalg.inv(root)
-        back = np.linalg.inv(turn)
-        seen = turn @ self.from_outputs @ released
-        weights, shift = weights_of_seen(
-            seen,
-            turn @ response @ back,
-            release=turn @ (noise + private) @ turn.T,
-            public=turn @ self.public @ turn.T,
-        )
-        to_outputs = self.to_outputs @ back
-        return Weighed(
-            to_outputs @ (weights * seen),
-            float(weights.mean()),
-            np.sqrt(shift * np.sum(np.square(to_outputs), axis=1)),
-        )
+        with np.errstate(all="ignore"):
+            response, private = self._of_release(query)
+            noise = sampler.mechanism_.covariance()
+            noise = self.from_outputs @ noise @ self.from_outputs.T
+            # To axes in which shifts are alike, and the penalty acts on each by itself.
+            root = np.linalg.cholesky(self._shape)
+            penalties = self._penalties_of(query)
+            turn = np.linalg.eigh(root.T @ penalties @ root)[1].T @ np.linalg.inv(root)
+            back = np.linalg.inv(turn)
+            seen = turn @ self.from_outputs @ released
+            weights, shift = weights_of_seen(
+                seen,
+                turn @ response @ back,
+                release=turn @ (noise + private) @ turn.T,
+                public=turn @ self.public @ turn.T,
+            )
+            to_outputs = self.to_outputs @ back
+            correction = to_outputs @ (weights * seen)
+            shifts = np.sqrt(shift * np.sum(np.square(to_outputs), axis=1))
+        if not np.isfinite(correction).all():
+            return Weighed(released, 1.0, np.full(len(released), np.inf))
+        return Weighed(correction, float(weights.mean()), shifts)
 
     @property
     def _shape(self) -> Floats:
@@ -478,10 +472,6 @@ def _penalties(
         strengths = penalty_shares(len(classes)) / penalty
     each = [*(own / units) ** 2, *[0.0] * bool(query.fit_intercept)]
     return kron(strengths / n_rows, np.diag(each))
-
-
-def _inverse(matrix: Floats) -> Floats:
-    return np.asarray(np.linalg.pinv(matrix), dtype=np.float64)
 
 
 def _score_outputs(query: LinearQuery, scales: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,5 +155,5 @@ def _probabilities(left: Floats) -> Floats:
     return np.asarray(softmax(scores, axis=1), dtype=np.float64)
 
 
-def kron(one: Floats, other: Floats) -> Floats:
+def kron(one: NDArray[Any], other: NDArray[Any]) -> Floats:
     return np.asarray(np.kron(one, other), dtype=np.float64)

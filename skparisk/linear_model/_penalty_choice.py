@@ -118,15 +118,12 @@ class Tried(dict[float, tuple[float, float]]):
         """Return the best; of equals the smallest, which lets the features count."""
         return max(self, key=lambda place: (self[place][0], -place))
 
-    def score(self, place: float) -> float:
-        return self[place][0]
-
     def vertex(self) -> float:
         """Return where a parabola through the best and its neighbors has its top."""
         best = self.best()
         places = sorted(self)
         around = places[max(places.index(best) - 1, 0) : places.index(best) + 2]
-        scores = [self.score(place) for place in around]
+        scores = [self[place][0] for place in around]
         if len(around) < 3 or not np.isfinite(scores).all():
             return best
         low, middle, high = scores
@@ -143,7 +140,7 @@ def climb(score: Callable[[float], tuple[float, float]]) -> Tried:
         place -= 1
     for _ in range(_LARGER):
         top, below = sorted(tried, reverse=True)[:2]
-        if not tried.score(top) > tried.score(below):
+        if not tried[top][0] > tried[below][0]:
             break
         tried[top + 1] = score(top + 1)
     best = tried.best()
@@ -266,24 +263,17 @@ class PenaltyChooser:
         pool = self._public_records()
         if self._n_records is None or pool.y is None:
             return None  # said where pairs are drawn
-        n_records = self._n_records
         self._units = units_of(pool.X, fit_intercept=self._query.fit_intercept)
         self._prepare(pool)
-        weighs_losses = not isinstance(self._query, RidgeQuery)
-
-        def penalty(place: float) -> float:
-            strength = 10**place * n_records
-            return float(f"{1 / strength if weighs_losses else strength:.3g}")
-
-        tried = climb(lambda place: self._score(penalty(place)))
-        if tried.score(tried.best()) == -math.inf:
+        tried = climb(self._score)
+        if tried[tried.best()][0] == -math.inf:
             return None
-        order = sorted(tried, key=penalty)
+        order = sorted(tried, key=self._penalty)
         scores, noise = np.array([tried[place] for place in order]).T
         return PenaltyChoice(
-            penalty(tried.vertex()),
+            self._penalty(tried.vertex()),
             self._units,
-            np.array([penalty(place) for place in order]),
+            np.array([self._penalty(place) for place in order]),
             scores,
             noise,
         )
@@ -342,8 +332,16 @@ class PenaltyChooser:
             splits.append((rows[0][:n_train], rows[1][:_MOST_SCORED]))
         return splits
 
-    def _score(self, penalty: float) -> tuple[float, float]:
+    def _penalty(self, place: float) -> float:
+        """Return the penalty of so many powers of 10 for each record."""
+        assert self._n_records is not None
+        strength = 10**place * self._n_records
+        regress = isinstance(self._query, RidgeQuery)
+        return float(f"{strength if regress else 1 / strength:.3g}")
+
+    def _score(self, place: float) -> tuple[float, float]:
         """Return the expected score of a release, and the size of its noise."""
+        penalty = self._penalty(place)
         found = self._noise(self._released(penalty))
         if found is None:
             return -math.inf, math.inf
