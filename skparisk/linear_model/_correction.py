@@ -301,8 +301,6 @@ class CorrectionChooser(PenaltyChooser):
         # What a fit leaves of each row is of other rows already.
         return [(slice(None), slice(0))]
 
-    _tries_draws = False
-
     def _released(self, penalty: float) -> CorrectionQuery:
         asked = in_units(self._query.with_penalty(penalty), self._units)
         return self._start.query(asked)

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from skparisk.core.calibrate import Terms
 from skparisk.core.checks import CalibrationError, check_random_state
 from skparisk.core.exact import noise_source
-from skparisk.core.noise import AdditiveNoise, NoiseShape
-from skparisk.core.pairs import SampledPairs, norms_of_pairs
+from skparisk.core.noise import AdditiveNoise
+from skparisk.core.pairs import SampledPairs
 from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
 from skparisk.queries._base import Floats
@@ -30,76 +30,24 @@ from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._noise_shape import fit_noise_shape
 from skparisk.sensitivity._parallel import PairSpec
-from skparisk.sensitivity._terms import find_noise, noise_cost, settle
+from skparisk.sensitivity._terms import find_noise, settle
 
 _FOLDS = 5
 
 
-def simulated_noise(
-    pairs: SampledPairs, terms: Terms, *, as_large: bool
-) -> AdditiveNoise:
+def simulated_noise(pairs: SampledPairs, terms: Terms) -> AdditiveNoise:
     """Return noise whose shape and size are those that the same pairs ask for.
 
     It must not be released: the terms are for twice as many. A shape that is learned
     from half of few pairs would be far from that of all. It is learned from all, in
-    which they are closer than others are; the size is corrected for that if the noise
-    is to be `as_large` as that of a release. Not where it is a mean over all pairs that
-    counts, as with "both", and not the few that are furthest apart.
+    which they are closer than others are: the noise is about a tenth too small.
     """
     twice = pairs.take(np.tile(np.arange(len(pairs)), 2))
     # By the terms neighbors of a database count as if they were on their own.
-    found = find_noise(replace(twice, n_neighbors=terms.n_neighbors), terms)
-    noise = found.noise
+    noise = find_noise(replace(twice, n_neighbors=terms.n_neighbors), terms).noise
     assert isinstance(noise, AdditiveNoise)
-    terms = found.terms
-    if not as_large or not terms.n_shape_pairs or terms.target.randomness == "both":
-        return noise
-    factor = _understated(pairs, found.shape, terms)
-    return AdditiveNoise.at_least(
-        noise.law,
-        noise.noise_scale * factor,
-        n_outputs=noise.n_outputs,
-        shape=noise.shape,
-    )
-
-
-def _understated(pairs: SampledPairs, shape: NoiseShape, terms: Terms) -> float:
-    """Return by how much pairs that a shape is not learned from are further apart.
-
-    As noise that costs the same in what outputs are for: each fold of the pairs in the
-    shape that is learned from the others, against all in the shape of all. 1 where the
-    others are too few to learn one like it.
-    """
-    answered = pairs.answered
-    n_learned = (
-        answered.sum() - math.ceil(pairs.n_databases / _FOLDS) * pairs.n_neighbors
-    )
-    if n_learned < (pairs.n_outputs if shape.name == "whitened" else 2):
-        return 1.0
-    unit = np.abs(pairs.differences[answered]).max()
-
-    def sizes(part: SampledPairs, shape: NoiseShape) -> Floats:
-        cost = noise_cost(shape, pairs.weights, unit)
-        return norms_of_pairs(part, shape, terms.law) * math.sqrt(cost)
-
-    folds = np.arange(len(pairs)) // pairs.n_neighbors % _FOLDS
-    apart = np.empty(len(pairs))
-    for fold in range(_FOLDS):
-        tried, learned = folds == fold, np.flatnonzero((folds != fold) & answered)
-        others = fit_noise_shape(
-            shape.name,
-            pairs.differences[learned],
-            pairs.floor,
-            pairs.weights,
-            pairs.n_independent,
-        )
-        apart[tried] = sizes(pairs.take(tried), others)
-    share = terms.order_index / (terms.n_calibrating * terms.n_neighbors)
-    place = min(math.ceil(share * len(pairs)), int(answered.sum())) - 1
-    own, other = np.sort(sizes(pairs, shape))[place], np.sort(apart)[place]
-    return float(max(other, own) / own)
+    return noise
 
 
 # Powers of 10 for each record, and columns of size 1: from where nothing is lost to the
@@ -357,23 +305,17 @@ class PenaltyChooser:
     def _expected(
         self, penalty: float, noise: AdditiveNoise, covariance: Floats
     ) -> float:
-        """Return the expected score of a release with noise of that covariance."""
-        draws = self._draws(noise) if self._tries_draws else None
+        """Return the expected score of a release with noise of that covariance.
+
+        Losses of labels are medians over draws of the noise.
+        """
+        draws = None if self._classes is None else self._draws(noise)
         query = self._query.with_penalty(penalty)
         scores = [
             fold.score(self._answer(query, fold), covariance, draws, self._query)
             for fold in self._folds
         ]
         return float(np.mean(scores))
-
-    @property
-    def _tries_draws(self) -> bool:
-        """Whether scores are medians over draws of the noise, as losses of labels are.
-
-        Others are computed from its covariance. Such a mean is worse than what most
-        draws have, and with larger noise asked for more penalty than is best.
-        """
-        return self._classes is not None
 
     def _answer(self, query: LinearQuery, fold: _Fold) -> Floats:
         # With the penalty for each record that it will have.
@@ -409,7 +351,7 @@ class PenaltyChooser:
             )
             # Of all candidates alike, as their numbers of outputs are.
             self._terms = settle(self._terms, pairs.n_outputs)
-            return simulated_noise(known, self._terms, as_large=self._tries_draws)
+            return simulated_noise(known, self._terms)
         except CalibrationError:
             return None  # it would be refused, so it is not chosen
 
