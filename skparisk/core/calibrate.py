@@ -55,7 +55,7 @@ from skparisk.core.noise import (
     laplace_noise,
 )
 from skparisk.core.pairs import SampledPairs, largest_loss, norms_of_pairs
-from skparisk.core.rounding import add_up, ceil_text
+from skparisk.core.rounding import ceil_text
 
 _Floats = NDArray[np.float64]
 
@@ -901,28 +901,19 @@ def measure_advantage(
     law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
     if not shift:
         return None
-    at, shifts = Advantage.false_positive_rate, np.array([shift])
-    if found.below:
+    known = {"n_outputs": n_outputs, "steps": found.steps}
+    (quantile,) = law.advantage([shift], **known)
+    mean = terms.target.advantage or 1.0
+    if found.below and terms.target.advantage is None:
         with np.errstate(over="ignore"):
-            shifts = np.append(shifts, distances / found.below)
-    on_grid = {"n_outputs": n_outputs, "steps": found.steps}
-
-    def read(bounds: _Floats) -> tuple[float, float]:
-        total, mean = bounds[1:].sum(), 1.0
-        if found.below:
-            mean = min(1.0, float(certified_mean(total, n_pairs, r)))
-        return float(ceil_text(mean)), float(ceil_text(min(1.0, float(bounds[0]))))
-
-    mean, quantile = read(law.advantage(shifts, **on_grid))
-    detected = read(law.true_positive_rate(shifts, at, **on_grid))
-    mean = terms.target.advantage or mean
+            total = law.advantage(distances / found.below, **known).sum()
+        certified = float(certified_mean(total, n_pairs, r))
+        mean = float(ceil_text(min(1.0, certified)))
     return Advantage(
         mean,
-        quantile,
+        float(ceil_text(float(quantile))),
         # On average over samples this is what any fixed K certifies.
         Exchangeable(r).certify_risk(n_pairs // r, terms.order_index),
-        min(detected[0], add_up([mean, at])),
-        min(detected[1], add_up([quantile, at])),
     )
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from skparisk.core.checks import (
     check_relation,
     is_number,
 )
-from skparisk.core.laws import as_law, is_ours, true_positives
+from skparisk.core.laws import as_law, is_ours
 from skparisk.core.rounding import (
     GRID_SHARE,
     MOST_STEPS,
@@ -231,16 +231,10 @@ class Advantage:
         That share in [0, 1], over a fresh pair and the sampled pairs; 0 for a bound
         that holds for every pair.
 
-    mean_detected, quantile_detected : float
-        The same of the true-positive rate: the probability that a test knows the
-        person's database, which takes another one for it with probability
-        `false_positive_rate`, 0.01.
-
     Raises
     ------
     ValueError
-        If a number is out of range, by methods as well, or a true-positive rate is
-        beyond what the advantage allows.
+        If a number is out of range, by methods as well.
 
     Notes
     -----
@@ -257,22 +251,10 @@ class Advantage:
     mean: float
     quantile: float
     risk: float
-    mean_detected: float
-    quantile_detected: float
-    false_positive_rate: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
             vars(self)[name] = check_range(getattr(self, name), name, 1.0)
-        for name in ("mean", "quantile"):
-            most = getattr(self, name) + self.false_positive_rate + ROUNDING
-            detected = getattr(self, f"{name}_detected")
-            if not self.false_positive_rate <= detected <= most:
-                raise ValueError(
-                    f"{name}_detected must be in [{self.false_positive_rate:g}, "
-                    f"{most:.6g}], at most {name} above the false positives, got "
-                    f"{detected!r}."
-                )
 
     def success(self, prior: ArrayLike = 0.5) -> Success:
         r"""Return how often an attacker guesses right, at most.
@@ -308,7 +290,7 @@ class Advantage:
         return Success(*(float(x) if x.ndim == 0 else x for x in found))
 
 
-_CERTAIN = Advantage(1.0, 1.0, 0.0, 1.0, 1.0)
+_CERTAIN = Advantage(1.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -666,11 +648,7 @@ class Claim:
         if self.randomness == Scope.PAIR_AND_NOISE and not evidence.averages:
             return measured
         # Both bound the mean over all pairs for every sample: so does the smaller one.
-        return replace(
-            measured,
-            mean=min(measured.mean, found.mean),
-            mean_detected=min(measured.mean_detected, found.mean_detected),
-        )
+        return replace(measured, mean=min(measured.mean, found.mean))
 
     def require_evidence(self) -> Evidence:
         """Return the evidence of a single release; an AttributeError without any."""
@@ -972,10 +950,11 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
     if curve is not None:
         curve = np.maximum(curve, [epsilon, 0.0])
     if measured is not None:
-        larger = fields_of(measured)
-        for name in larger.keys() - {"risk"}:
-            larger[name] = max(larger[name], getattr(advantage, name))
-        measured = Advantage(**larger)
+        measured = replace(
+            measured,
+            mean=max(measured.mean, advantage.mean),
+            quantile=max(measured.quantile, advantage.quantile),
+        )
     return replace(evidence, curve=curve, advantage=measured, worst_loss=None)
 
 
@@ -1108,44 +1087,21 @@ def _from_levels(claim: Claim) -> Advantage:
     outside = min(1.0, add_up([claim.risk, claim.failure_prob]))
     over_noise = bool(outside) and claim.randomness != Scope.PAIR
     delta = min(1.0, add_up([claim.delta, outside])) if over_noise else claim.delta
-    gain, detected = _from_delta(claim.epsilon, delta)
+    shrunk = math.exp(-claim.epsilon)
+    gain = (-math.expm1(-claim.epsilon) + 2 * delta * shrunk) / (1 + shrunk)
+    if claim.epsilon:  # else it is delta itself
+        gain = _rounded(gain)
     for_every_pair = claim.randomness == Scope.NOISE and not claim.failure_prob
-    if claim.loss is not None and (for_every_pair or not over_noise):
-        by_law = _from_loss(claim.loss)
-        gain, detected = min(gain, by_law[0]), min(detected, by_law[1])
+    loss = claim.loss
+    if loss is not None and (for_every_pair or not over_noise):
+        (by_law,) = loss.law.advantage([loss.shift], n_outputs=1, steps=MOST_STEPS)
+        gain = min(gain, _rounded(float(by_law + loss.excess)))
     if not outside or claim.randomness == Scope.NOISE:
-        return Advantage(gain, gain, 0.0, detected, detected)
+        return Advantage(gain, gain, 0.0)
     if over_noise:  # on average over pairs: nothing is said of single ones
-        return Advantage(gain, 1.0, outside, detected, 1.0)
-    return Advantage(
-        _mixed(gain, outside), gain, outside, _mixed(detected, outside), detected
-    )
-
-
-def _from_delta(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return advantage and true-positive rate that (epsilon, delta) leaves."""
-    shrunk = math.exp(-epsilon)
-    gain = (-math.expm1(-epsilon) + 2 * delta * shrunk) / (1 + shrunk)
-    detected = true_positives(epsilon, delta, Advantage.false_positive_rate)
-    exact = not epsilon  # then it is delta itself
-    return gain if exact else _rounded(gain), _rounded(float(detected))
-
-
-def _from_loss(loss: DominatingLoss) -> tuple[float, float]:
-    """Return what a law that the loss stays below leaves.
-
-    A loss that is larger by the excess is worth as many more false positives.
-    """
-    law, known = loss.law, {"n_outputs": 1, "steps": MOST_STEPS}
-    more = Advantage.false_positive_rate * math.exp(min(loss.excess, _FAR))
-    gain = law.advantage([loss.shift], **known)[0] + loss.excess
-    detected = law.true_positive_rate([loss.shift], min(1.0, more), **known)[0]
-    return _rounded(float(gain)), _rounded(float(detected))
-
-
-def _mixed(bound: float, outside: float) -> float:
-    """Return a bound on average, where it does not hold for a share of pairs."""
-    return _rounded((1 - outside) * bound + outside)
+        return Advantage(gain, 1.0, outside)
+    # On average, where it does not hold for a share of pairs.
+    return Advantage(_rounded((1 - outside) * gain + outside), gain, outside)
 
 
 def _rounded(bound: float) -> float:
