@@ -148,6 +148,8 @@ class Target:
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
         """Return what is asked of noise that leaves attackers so much to gain.
 
+        The target has level 0, and the advantage as its risk over pair and noise.
+
         Parameters
         ----------
         advantage : float
@@ -156,16 +158,6 @@ class Target:
 
         gamma : float, default=0.05
             Share of pairs, in (0, 1), that what is said of all others leaves out.
-
-        Returns
-        -------
-        target : Target
-            Of level 0, whose risk over pair and noise together is the advantage.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
 
         Examples
         --------
@@ -418,11 +410,6 @@ def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
         Rounded up, so never optimistic. At this number the noise is calibrated
         to the largest sampled sensitivity; more pairs mean less noise.
 
-    Raises
-    ------
-    ValueError
-        If `gamma` or `failure_prob` is outside (0, 1).
-
     Notes
     -----
     **Guarantee**. :math:`\lceil 1/\gamma \rceil - 1` pairs, and the least m with
@@ -452,9 +439,7 @@ def control_risk(
     there, as the scale itself depends on the same sample. 0 if that is none.
 
     `risks` tells what each pair counts at a scale: in [0, 1], and never more at a
-    larger scale. `distances` are those of the pairs, infinite without an answer. A
-    database counts the mean of its pairs. A CalibrationError if these cannot certify
-    what is asked for, or it needs no noise at all.
+    larger scale. A database counts the mean of its pairs.
 
     **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`, :ref:`thm-groups`). The
     least scale with ``(sum of means + 1)/(n_databases + 1) <= gamma``: over a fresh
@@ -816,8 +801,8 @@ def find_scale(
         scales = distances * unit
     scales.sort()
     scale = _order_statistic(scales, pairs, terms)
-    # The K-th itself depends on the same sample: what else is read off the pairs is
-    # read one database below (thm-other-levels).
+    # What else is read off the same sample is read one database below
+    # (thm-other-levels).
     n_below = index - terms.n_neighbors
     below = float(scales[n_below - 1]) if n_below > 0 else 0.0
     curve = None
@@ -1086,6 +1071,8 @@ def find_noise(
 ) -> CalibratedNoise:
     """Calibrate noise to sampled pairs.
 
+    A CalibrationError if they cannot certify the risk, or the sensitivity at it is 0.
+
     Parameters
     ----------
     pairs : SampledPairs
@@ -1098,11 +1085,6 @@ def find_noise(
         ``learn(some, terms)`` returns the shape of the noise, of the first pairs, which
         then calibrate nothing, by its name in the terms. Whatever it returns is right
         for privacy. None: the same noise for all outputs, where no shape is given.
-
-    Raises
-    ------
-    CalibrationError
-        If the pairs cannot certify the risk, or the sensitivity at it is 0.
 
     Notes
     -----

@@ -165,10 +165,6 @@ class Law(ABC):
         """Whether more is known of the loss than its bound."""
         return type(self).profile is not Law.profile
 
-    def largest_loss(self, shift: float) -> float:
-        """Return the largest loss at a distance over the noise scale; may be inf."""
-        return shift if self.bounded else math.inf
-
     def risk(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         r"""Return the probability that the loss leaves [-epsilon, epsilon].
 
@@ -318,22 +314,9 @@ class Law(ABC):
     def advantage(self, shifts: ArrayLike, *, n_outputs: int, steps: int) -> _Floats:
         """Return how far releases are apart: what an attacker gains by seeing one.
 
-        Parameters
-        ----------
-        shifts : array-like of shape (n_pairs,)
-            Distance of the answers of each pair over the noise scale, in [0, inf].
-
-        n_outputs : int
-            Released numbers, >= 1.
-
-        steps : int
-            Steps of the grid that the noise scale has at least.
-
-        Returns
-        -------
-        advantage : ndarray of shape (n_pairs,)
-            An upper bound of the total variation of the two releases, in [0, 1], which
-            does not fall as the distance grows.
+        An upper bound of the total variation of the two releases, in [0, 1], which does
+        not fall as the distance grows; for distances of answers over the noise scale,
+        in [0, inf], and so many steps of the grid in that scale at least.
 
         Notes
         -----
