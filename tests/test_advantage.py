@@ -230,6 +230,11 @@ def test_law_of_the_loss_says_more_than_the_level():
     assert minted(1.0, loss=laplace).advantage.mean == pytest.approx(of)
     claim = minted(1.0, risk=0.05, randomness="implicit", loss=laplace)
     assert levels(claim) == pytest.approx((0.95 * of + 0.05, of, 0.05))
+    # Each step is rounded up, by more than it may be off.
+    by_law = Laplace().advantage([1.0], **FINE)[0] + 1e-6
+    assert claim.advantage.quantile > by_law * (1 + 2**-41)
+    mixed = 0.95 * claim.advantage.quantile + 0.05
+    assert claim.advantage.mean > mixed * (1 + 2**-41)
     gaussian = DominatingLoss("gaussian", 0.3)
     claim = minted(1.0, 1e-5, loss=gaussian)
     assert claim.advantage.mean == pytest.approx(2 * stats.norm.cdf(0.15) - 1)
