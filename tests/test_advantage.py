@@ -62,6 +62,28 @@ def test_loss_that_is_bounded_bounds_what_attackers_gain(law):
     assert bound == pytest.approx(np.tanh(shifts / 2), rel=1e-5, abs=1e-12)
 
 
+class Far(Bounded):
+    """Like noise with heavy tails: answers far apart are still not told for sure."""
+
+    def profile(self, epsilon, shift):
+        return shift / (1 + np.asarray(shift))
+
+
+def test_beyond_so_many_scales_an_attacker_is_certain():
+    """Whatever a profile says there: a pair without an answer is infinitely far."""
+    found = Far().advantage([1.0, 127.0, 128.0, math.inf], **FINE)
+    assert found[:2] == pytest.approx([0.5, 127 / 128])
+    assert found[2:].tolist() == [1, 1]
+
+
+@every_law
+def test_a_bound_is_rounded_up(law, density):
+    for steps in (2**20, 2**52):
+        longest, spent = law.on_grid(np.array([0.1, 2.0]), 1, steps)
+        found = law.advantage([0.1, 2.0], n_outputs=1, steps=steps)
+        assert (found > (law.profile(0.0, longest) + spent) * (1 + 2**-41)).all()
+
+
 def test_law_without_bound_or_profile_is_refused():
     class Unbounded(Bounded):
         name = "unbounded"
