@@ -55,12 +55,10 @@ from skparisk.core.noise import (
     laplace_noise,
 )
 from skparisk.core.pairs import SampledPairs, largest_loss, norms_of_pairs
-from skparisk.core.rounding import ceil_text
+from skparisk.core.rounding import ROUNDING, ceil_text
 
 _Floats = NDArray[np.float64]
 
-# Of sums and roots, on the safe side.
-_ROUNDING = 2.0**-40
 # Risks of all pairs together that some noise can bring them to.
 _LEAST_ALLOWED = Fraction(1, 2**20)
 # Points of the (epsilon, risk) curve that a certificate carries, at the most.
@@ -456,7 +454,7 @@ def control_risk(
     if n_moving <= allowed:
         best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
         raise _no_noise(asked, best, name)
-    limit = allowed * (1 - _ROUNDING)
+    limit = allowed * (1 - ROUNDING)
     if n_infinite / n_neighbors > limit:  # no scale is reached: others count as well
         best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
         raise _no_answer(n_infinite, pairs, asked, best, name)
@@ -469,9 +467,9 @@ def control_risk(
 
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, limit, start)
-    if n_positive <= (allowed + 1) * (1 + 2 * _ROUNDING):
+    if n_positive <= (allowed + 1) * (1 + 2 * ROUNDING):
         return scale, 0.0
-    below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
+    below, _ = _bracket(total, (allowed + 1) * (1 + ROUNDING), scale)
     return scale, below
 
 
@@ -480,7 +478,7 @@ def certified_mean(sums: Any, n_pairs: int, n_neighbors: int = 1) -> Any:
 
     A fresh database counts as one more, at the most.
     """
-    return (sums / n_neighbors + 1) * (1 + _ROUNDING) / (n_pairs // n_neighbors + 1)
+    return (sums / n_neighbors + 1) * (1 + ROUNDING) / (n_pairs // n_neighbors + 1)
 
 
 def _bracket(
@@ -492,7 +490,7 @@ def _bracket(
         low /= 2
     while total(high) > limit:
         high *= 2
-    while high > low * (1 + _ROUNDING):
+    while high > low * (1 + ROUNDING):
         middle = math.sqrt(low) * math.sqrt(high)
         if not low < middle < high:  # numbers so small that there is none between
             break
@@ -902,15 +900,19 @@ def measure_advantage(
     )
 
 
-class Noise(Protocol):
+class Mechanism(Protocol):
+    """What makes a noisy result of exact values."""
+
+    def prepare(self, values: Any) -> Callable[[ByteSource], Any]:
+        """Return what draws the result: what takes memory, or fails, comes before."""
+
+
+class Noise(Mechanism, Protocol):
     """What is added to an answer, or what chooses by it: of this folder or a law's."""
 
     @property
     def noise_scale(self) -> float:
         """Scale of the noise."""
-
-    def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
-        """Return what draws the noise: what takes memory, or fails, comes before."""
 
 
 class CalibratedNoise(NamedTuple):

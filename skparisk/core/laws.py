@@ -27,14 +27,12 @@ from skparisk.core.losses import (
     least_levels,
     rescale,
 )
-from skparisk.core.rounding import below, grid_steps, unwrap
+from skparisk.core.rounding import ROUNDING, below, grid_steps, unwrap
 
 _Floats = NDArray[np.float64]
 
 # Beyond so many noise scales an attacker is taken to be certain.
 _CERTAIN_SHIFT = 128.0
-# Relative error of a few operations, with a margin.
-_ROUNDING = 1 + 2.0**-40
 # A loss so large, of probability below that, counts as infinite in composition.
 _TAIL = 2.0**-72
 _CURVE_POINTS = 256
@@ -264,7 +262,7 @@ class Law(ABC):
             longest, spent = self.on_grid(shift, n_outputs, unit.steps)
             levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
             if self.bounded:  # the least level that the loss never exceeds
-                levels = np.append(levels, longest * _ROUNDING + spent)
+                levels = np.append(levels, longest * (1 + ROUNDING) + spent)
             left = np.maximum(levels - spent, 0.0)
             curve = levels, self.exceedance(left, longest)
         kept = self.bounded and shift == below(epsilon)
@@ -289,7 +287,7 @@ class Law(ABC):
         step, at both ends (:ref:`thm-advantage`).
         """
         reach = self._reach(n_outputs) / steps
-        longest = np.multiply(shifts, _ROUNDING) + reach
+        longest = np.multiply(shifts, 1 + ROUNDING) + reach
         return longest, np.maximum(longest, 8.0) * reach
 
     def levels(
@@ -334,7 +332,7 @@ class Law(ABC):
         """
         near = np.minimum(shifts, _CERTAIN_SHIFT)
         longest, spent = self.on_grid(near, n_outputs, steps)
-        bound = (self.profile(0.0, longest) + spent) * _ROUNDING
+        bound = (self.profile(0.0, longest) + spent) * (1 + ROUNDING)
         return np.where(near < _CERTAIN_SHIFT, np.minimum(bound, 1.0), 1.0)
 
     def loss_distribution(self, shift: float, step: float) -> Any:

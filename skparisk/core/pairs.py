@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption, Leak, Population, Unit
 from skparisk.core.laws import Law, row_norms
-from skparisk.core.noise import Constant, NoiseShape
+from skparisk.core.noise import ROUNDING_SLACK, Constant, NoiseShape
 from skparisk.core.rounding import with_grid
 
 _Floats = NDArray[np.float64]
@@ -22,8 +22,6 @@ CHUNK = 2**19
 PRIVATE_RECORDS = "resampled from private records"
 # More outputs have a map that is too large to look at.
 _MOST_OUTPUTS = 2048
-# More than what rounding takes from sums and products.
-_SLACK = 1 + 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,7 @@ class LargestMove:
             l2 = min(math.sqrt(n_outputs) * l2, float(outputs.sum()), l1)
         elif order == math.inf:
             l2 = min(l2, float(outputs.max()))
-        return l2 * _SLACK
+        return l2 * (1 + float(ROUNDING_SLACK))
 
 
 def largest_loss(
