@@ -426,7 +426,7 @@ EXACT = {
     "law": "gaussian",
     "order_index": None,
     "curve": [(1.0, 0.0195)],
-    "advantage": Advantage(0.1, 0.4, 0.05, 0.02, 0.06),
+    "advantage": Advantage(0.1, 0.4, 0.05),
 }
 OWN_LAW = {"law": "own", "assumptions": [Assumption.GIVEN_NOISE]}
 CONTRADICTIONS = [
@@ -509,7 +509,7 @@ def test_what_the_evidence_carries_is_claimed():
         (known, {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.6107)]}),
         (both, {"epsilon": 0.89, "curve": [(0.4, 0.4), (1.0, 0.0507)]}),
         (certificate, {"worst_loss": 0.9995}),
-        (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05, 0.02, 0.06)}),
+        (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05)}),
         # On the caller's word, which it says.
         (certificate, OWN_LAW | {"epsilon": 0.1}),
         (certificate, OWN_LAW | {"worst_loss": 0.1}),
@@ -522,7 +522,7 @@ def test_what_the_evidence_carries_is_claimed():
 
 def test_less_noise_than_none_is_no_advantage_that_is_checked():
     """Of no noise nothing was measured; its certificate is void."""
-    gain = Advantage(0.1, 0.35, 0.05, 0.02, 0.06)
+    gain = Advantage(0.1, 0.35, 0.05)
     silent = {"epsilon": math.inf, "noise_scale": 0.0, "curve": None}
     assert filed(certificate(advantage=gain, **silent)).advantage.mean == 1
 

@@ -370,7 +370,7 @@ def test_a_certificate_is_weakened_and_never_improved():
     base = certificate(
         leaks=[Leak.CHOSEN],
         loss=DominatingLoss("laplace", 1.0, 1e-6),
-        advantage=Advantage(0.1, 0.4, 0.05, 0.02, 0.06),
+        advantage=Advantage(0.1, 0.4, 0.05),
     )
     more = base.weaken(
         leaks=[Leak.CHOSEN, Leak.LEARNS_MORE],

@@ -544,3 +544,9 @@ def test_what_is_not_at_risk_is_refused():
     ]:
         with pytest.raises(ValueError, match="release"):
             compose_privacy_at_risk(releases, delta=DELTA)
+
+
+def test_largest_loss_of_a_law_is_rounded_up():
+    assert DominatingLoss("laplace", 1.0, 1e-20).largest == math.nextafter(1.0, 2.0)
+    assert DominatingLoss("laplace", 0.1, 0.2).largest == 0.3
+    assert DominatingLoss("gaussian", 0.1).largest == math.inf

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from skparisk.core.calibrate import Target
 from skparisk.core.pairs import SampledPairs
@@ -33,13 +33,11 @@ def mean_of(numbers, r):
 
 
 def gaussian_gain(a):
-    return 2 * ndtr(a / 2) - 1, ndtr(a + ndtri(0.01))
+    return 2 * ndtr(a / 2) - 1
 
 
 def laplace_gain(a):
-    near = 0.01 * np.exp(np.minimum(a, math.log(50)))  # up to a detection of 1/2
-    far = 1 - np.exp(np.minimum(-a - math.log(0.04), 0)) / 2
-    return -np.expm1(-a / 2), np.where(a <= math.log(50), near, far)
+    return -np.expm1(-a / 2)
 
 
 GAINS = {"laplace": laplace_gain, "gaussian": gaussian_gain}
@@ -61,11 +59,8 @@ def test_gains_are_read_one_database_below():
             )
             index, ordered = claim.evidence.order_index, np.sort(distances)
             below = noise.noise_scale * ordered[index - 1 - r] / ordered[index - 1]
-            gained, detected = GAINS[law](distances / below)
+            gained = GAINS[law](distances / below)
             assert measured.mean == pytest.approx(mean_of(gained, r), rel=1e-4)
-            assert measured.mean_detected == pytest.approx(
-                mean_of(detected, r), rel=1e-4
-            )
 
 
 @pytest.mark.parametrize("r", [1, R])
@@ -94,15 +89,9 @@ def test_noise_for_an_advantage_counts_databases():
             distances = np.abs(pairs.differences[:, 0])
             target = Target.of_advantage(0.1)
             noise, claim = calibrate(pairs, target, law=law, n_records=10)
-            gained, _ = GAINS[law](distances / noise.noise_scale)
+            gained = GAINS[law](distances / noise.noise_scale)
             assert mean_of(gained, r) == pytest.approx(0.1, rel=1e-4)
-            allowed = 0.1 * (N + 1)
-            below = brentq(
-                lambda s: GAINS[law](distances / s)[0].sum() / r - allowed, 1e-3, 1e3
-            )
-            _, detected = GAINS[law](distances / below)
-            told = claim.evidence.advantage.mean_detected
-            assert told == pytest.approx(min(mean_of(detected, r), 0.11), rel=1e-4)
+            assert claim.evidence.advantage.mean == 0.1
 
 
 def test_pairs_that_differ_by_rounding_alone_ask_for_no_noise():

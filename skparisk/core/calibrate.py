@@ -55,12 +55,10 @@ from skparisk.core.noise import (
     laplace_noise,
 )
 from skparisk.core.pairs import SampledPairs, largest_loss, norms_of_pairs
-from skparisk.core.rounding import add_up, ceil_text
+from skparisk.core.rounding import ROUNDING, ceil_text
 
 _Floats = NDArray[np.float64]
 
-# Of sums and roots, on the safe side.
-_ROUNDING = 2.0**-40
 # Risks of all pairs together that some noise can bring them to.
 _LEAST_ALLOWED = Fraction(1, 2**20)
 # Points of the (epsilon, risk) curve that a certificate carries, at the most.
@@ -148,6 +146,8 @@ class Target:
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
         """Return what is asked of noise that leaves attackers so much to gain.
 
+        The target has level 0, and the advantage as its risk over pair and noise.
+
         Parameters
         ----------
         advantage : float
@@ -156,16 +156,6 @@ class Target:
 
         gamma : float, default=0.05
             Share of pairs, in (0, 1), that what is said of all others leaves out.
-
-        Returns
-        -------
-        target : Target
-            Of level 0, whose risk over pair and noise together is the advantage.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
 
         Examples
         --------
@@ -418,11 +408,6 @@ def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
         Rounded up, so never optimistic. At this number the noise is calibrated
         to the largest sampled sensitivity; more pairs mean less noise.
 
-    Raises
-    ------
-    ValueError
-        If `gamma` or `failure_prob` is outside (0, 1).
-
     Notes
     -----
     **Guarantee**. :math:`\lceil 1/\gamma \rceil - 1` pairs, and the least m with
@@ -452,9 +437,7 @@ def control_risk(
     there, as the scale itself depends on the same sample. 0 if that is none.
 
     `risks` tells what each pair counts at a scale: in [0, 1], and never more at a
-    larger scale. `distances` are those of the pairs, infinite without an answer. A
-    database counts the mean of its pairs. A CalibrationError if these cannot certify
-    what is asked for, or it needs no noise at all.
+    larger scale. A database counts the mean of its pairs.
 
     **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`, :ref:`thm-groups`). The
     least scale with ``(sum of means + 1)/(n_databases + 1) <= gamma``: over a fresh
@@ -471,7 +454,7 @@ def control_risk(
     if n_moving <= allowed:
         best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
         raise _no_noise(asked, best, name)
-    limit = allowed * (1 - _ROUNDING)
+    limit = allowed * (1 - ROUNDING)
     if n_infinite / n_neighbors > limit:  # no scale is reached: others count as well
         best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
         raise _no_answer(n_infinite, pairs, asked, best, name)
@@ -484,9 +467,9 @@ def control_risk(
 
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, limit, start)
-    if n_positive <= (allowed + 1) * (1 + 2 * _ROUNDING):
+    if n_positive <= (allowed + 1) * (1 + 2 * ROUNDING):
         return scale, 0.0
-    below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
+    below, _ = _bracket(total, (allowed + 1) * (1 + ROUNDING), scale)
     return scale, below
 
 
@@ -495,7 +478,7 @@ def certified_mean(sums: Any, n_pairs: int, n_neighbors: int = 1) -> Any:
 
     A fresh database counts as one more, at the most.
     """
-    return (sums / n_neighbors + 1) * (1 + _ROUNDING) / (n_pairs // n_neighbors + 1)
+    return (sums / n_neighbors + 1) * (1 + ROUNDING) / (n_pairs // n_neighbors + 1)
 
 
 def _bracket(
@@ -507,7 +490,7 @@ def _bracket(
         low /= 2
     while total(high) > limit:
         high *= 2
-    while high > low * (1 + _ROUNDING):
+    while high > low * (1 + ROUNDING):
         middle = math.sqrt(low) * math.sqrt(high)
         if not low < middle < high:  # numbers so small that there is none between
             break
@@ -816,8 +799,8 @@ def find_scale(
         scales = distances * unit
     scales.sort()
     scale = _order_statistic(scales, pairs, terms)
-    # The K-th itself depends on the same sample: what else is read off the pairs is
-    # read one database below (thm-other-levels).
+    # What else is read off the same sample is read one database below
+    # (thm-other-levels).
     n_below = index - terms.n_neighbors
     below = float(scales[n_below - 1]) if n_below > 0 else 0.0
     curve = None
@@ -901,40 +884,35 @@ def measure_advantage(
     law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
     if not shift:
         return None
-    at, shifts = Advantage.false_positive_rate, np.array([shift])
-    if found.below:
+    known = {"n_outputs": n_outputs, "steps": found.steps}
+    (quantile,) = law.advantage([shift], **known)
+    mean = terms.target.advantage or 1.0
+    if found.below and terms.target.advantage is None:
         with np.errstate(over="ignore"):
-            shifts = np.append(shifts, distances / found.below)
-    on_grid = {"n_outputs": n_outputs, "steps": found.steps}
-
-    def read(bounds: _Floats) -> tuple[float, float]:
-        total, mean = bounds[1:].sum(), 1.0
-        if found.below:
-            mean = min(1.0, float(certified_mean(total, n_pairs, r)))
-        return float(ceil_text(mean)), float(ceil_text(min(1.0, float(bounds[0]))))
-
-    mean, quantile = read(law.advantage(shifts, **on_grid))
-    detected = read(law.true_positive_rate(shifts, at, **on_grid))
-    mean = terms.target.advantage or mean
+            total = law.advantage(distances / found.below, **known).sum()
+        certified = float(certified_mean(total, n_pairs, r))
+        mean = float(ceil_text(min(1.0, certified)))
     return Advantage(
         mean,
-        quantile,
+        float(ceil_text(float(quantile))),
         # On average over samples this is what any fixed K certifies.
         Exchangeable(r).certify_risk(n_pairs // r, terms.order_index),
-        min(detected[0], add_up([mean, at])),
-        min(detected[1], add_up([quantile, at])),
     )
 
 
-class Noise(Protocol):
+class Mechanism(Protocol):
+    """What makes a noisy result of exact values."""
+
+    def prepare(self, values: Any) -> Callable[[ByteSource], Any]:
+        """Return what draws the result: what takes memory, or fails, comes before."""
+
+
+class Noise(Mechanism, Protocol):
     """What is added to an answer, or what chooses by it: of this folder or a law's."""
 
     @property
     def noise_scale(self) -> float:
         """Scale of the noise."""
-
-    def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
-        """Return what draws the noise: what takes memory, or fails, comes before."""
 
 
 class CalibratedNoise(NamedTuple):
@@ -1095,6 +1073,8 @@ def find_noise(
 ) -> CalibratedNoise:
     """Calibrate noise to sampled pairs.
 
+    A CalibrationError if they cannot certify the risk, or the sensitivity at it is 0.
+
     Parameters
     ----------
     pairs : SampledPairs
@@ -1107,11 +1087,6 @@ def find_noise(
         ``learn(some, terms)`` returns the shape of the noise, of the first pairs, which
         then calibrate nothing, by its name in the terms. Whatever it returns is right
         for privacy. None: the same noise for all outputs, where no shape is given.
-
-    Raises
-    ------
-    CalibrationError
-        If the pairs cannot certify the risk, or the sensitivity at it is 0.
 
     Notes
     -----

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from skparisk.core.checks import (
     check_relation,
     is_number,
 )
-from skparisk.core.laws import as_law, is_ours, true_positives
+from skparisk.core.laws import as_law, is_ours
 from skparisk.core.rounding import (
     GRID_SHARE,
     MOST_STEPS,
@@ -190,7 +190,7 @@ class DominatingLoss:
     @property
     def largest(self) -> float:
         """Largest loss that there is, rounded up; infinite for Gaussian noise."""
-        return add_up([self.law.largest_loss(self.shift), self.excess])
+        return add_up([self.shift, self.excess]) if self.law.bounded else math.inf
 
 
 class Success(NamedTuple):
@@ -230,16 +230,10 @@ class Advantage:
         That share in [0, 1], over a fresh pair and the sampled pairs; 0 for a bound
         that holds for every pair.
 
-    mean_detected, quantile_detected : float
-        The same of the true-positive rate: the probability that a test knows the
-        person's database, which takes another one for it with probability
-        `false_positive_rate`, 0.01.
-
     Raises
     ------
     ValueError
-        If a number is out of range, by methods as well, or a true-positive rate is
-        beyond what the advantage allows.
+        If a number is out of range, by methods as well.
 
     Notes
     -----
@@ -256,36 +250,16 @@ class Advantage:
     mean: float
     quantile: float
     risk: float
-    mean_detected: float
-    quantile_detected: float
-    false_positive_rate: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
             vars(self)[name] = check_range(getattr(self, name), name, 1.0)
-        for name in ("mean", "quantile"):
-            most = getattr(self, name) + self.false_positive_rate + ROUNDING
-            detected = getattr(self, f"{name}_detected")
-            if not self.false_positive_rate <= detected <= most:
-                raise ValueError(
-                    f"{name}_detected must be in [{self.false_positive_rate:g}, "
-                    f"{most:.6g}], at most {name} above the false positives, got "
-                    f"{detected!r}."
-                )
 
     def success(self, prior: ArrayLike = 0.5) -> Success:
         r"""Return how often an attacker guesses right, at most.
 
-        Parameters
-        ----------
-        prior : float or array-like, default=0.5
-            Probability of the likelier database (or of the other one), before the
-            release is seen, in [0, 1]. Unitless.
-
-        Returns
-        -------
-        success : Success
-            With the fields `mean` and `quantile`: floats, or arrays like `prior`.
+        `prior` is the probability of the likelier database (or of the other one),
+        before the release is seen, in [0, 1]: a float, or an array for arrays.
 
         Notes
         -----
@@ -307,7 +281,7 @@ class Advantage:
         return Success(*(float(x) if x.ndim == 0 else x for x in found))
 
 
-_CERTAIN = Advantage(1.0, 1.0, 0.0, 1.0, 1.0)
+_CERTAIN = Advantage(1.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -318,27 +292,19 @@ class MeasuredRisk:
 
     Parameters
     ----------
-    n_records : int
-        Records of a database of such a pair: of a block without its last one.
-
-    n_blocks : int
-        Blocks, each of which is one pair.
+    n_records, n_blocks : int
+        Records of a block without its last one; and blocks, each of which is one pair.
 
     noisy_count : int
-        How many of them exceeded the level, plus noise.
-
-    epsilon : float
-        Privacy level that this was released with, finite, > 0. Unitless.
+        How many of them exceeded the level, plus noise of privacy level `epsilon`.
 
     gamma : float
         Risk that the verdict is about, in (0, 1): at least the one that the audited
         noise is calibrated to.
 
-    confidence : float
-        Confidence of each of the limits, in [0.5, 1).
-
-    lower, upper : float
-        Limits of the true risk at databases of that size, in [0, 1].
+    confidence, lower, upper : float
+        Limits in [0, 1] of the true risk at such databases, and the confidence of each
+        of the two, in [0.5, 1).
 
     seeded : bool, default=False
         Whether the noise of the count can be repeated, and so removed.
@@ -395,64 +361,42 @@ class Evidence:
         Risk that was asked for, in (0, 1); 0 where every pair and output keeps the
         level, or a delta is all that was asked for.
 
-    sensitivity : float
-        What the noise is calibrated to.
+    sensitivity, norm : float and {"l1", "l2", "sup", "trace"}
+        What the noise is calibrated to, and in which norm.
 
-    noise_scale : float
-        Scale of the noise of each output, in units of the output; in the coordinates
-        of `noise_shape` unless that is "isotropic".
+    noise_scale, law, noise_shape : float, str and str
+        Scale of the noise of each output, in units of the output, or in the coordinates
+        of a shape that is not "isotropic"; and the names of law and shape.
 
-    n_records : int
-        Records of a database.
-
-    n_outputs : int
-        Numbers that are released.
+    n_records, n_outputs : int
+        Records of a database, and numbers that are released.
 
     calibration : str
         The rule that chose the order statistic; "declared" for a sensitivity that the
         caller gave, "bound" for a proven one.
-
-    law : str, default="laplace"
-        Name of the law of the noise; "exponential" for a choice by scores.
-
-    norm : {"l1", "l2", "sup", "trace"}, default="l1"
-        Norm of the sensitivity.
 
     n_pairs, order_index : int, default=None
         Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
         critical scale, that is used. None for a known sensitivity; an `order_index` of
         None beside `n_pairs` is for an average of exact risks.
 
-    n_unanswered : int, default=None
-        Pairs among the `n_pairs` of which a database had no answer. They count as if
-        no noise were enough.
+    n_unanswered, n_shape_pairs : int, default=None
+        Pairs among the `n_pairs` without an answer, which count as if no noise were
+        enough; and other pairs, which the shape is taken from.
 
-    noise_shape : str, default="isotropic"
-        How much noise each direction of the answer gets, by name.
-
-    n_shape_pairs : int, default=None
-        Other sampled pairs that the shape is taken from, if it is.
-
-    population : Population, default="people"
-        Whom the databases of the pairs are about.
-
-    reference : str, default=None
-        Where they come from.
-
-    for_new_people : str, default=None
-        What a risk over resamples of a table means for new people of its population.
+    population, reference, for_new_people : Population, str and str
+        Whom the databases of the pairs are about, where they come from, and what a risk
+        over resamples of a table means for new people of its population.
 
     advantage : Advantage, default=None
         What an attacker gains at the released noise, measured on the sampled pairs.
-        None: only what the claim says is known of it.
 
     audit : MeasuredRisk, default=None
-        What an audit of the reference measured; it changes nothing of the claim. None:
-        not audited.
+        What an audit of the reference measured; it changes nothing of the claim.
 
     worst_loss : float, default=None
         The largest loss of any pair, also outside the risk, where records are clipped
-        to a domain in which the query is proven to move only so far. None: not known.
+        to a domain in which the query is proven to move only so far.
 
     n_candidates : int, default=None
         Records of which `n_records` were drawn in secret, if which of them is what the
@@ -470,12 +414,11 @@ class Evidence:
         What the noise is multiplied by for what a reference table as a whole is off by.
 
     rows_per_person : tuple of int, default=None
-        The fewest and the most rows that a person has in the reference, where
-        databases differ in a person.
+        The fewest and the most rows that a person has in the reference.
 
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
-        noise. None: none but those of the claim. Not compared.
+        noise. Not compared.
     """
 
     gamma: float
@@ -665,11 +608,7 @@ class Claim:
         if self.randomness == Scope.PAIR_AND_NOISE and not evidence.averages:
             return measured
         # Both bound the mean over all pairs for every sample: so does the smaller one.
-        return replace(
-            measured,
-            mean=min(measured.mean, found.mean),
-            mean_detected=min(measured.mean_detected, found.mean_detected),
-        )
+        return replace(measured, mean=min(measured.mean, found.mean))
 
     def require_evidence(self) -> Evidence:
         """Return the evidence of a single release; an AttributeError without any."""
@@ -809,42 +748,30 @@ class Certificate(Claim):
 
     Attributes
     ----------
-    epsilon : float
-        Privacy level, in [0, inf]. Unitless.
+    epsilon, delta : float
+        Privacy level, in [0, inf], and additive relaxation, in [0, 1]. Unitless.
 
-    delta : float
-        Additive relaxation of differential privacy, in [0, 1].
-
-    risk : float
-        Probability that the rest does not hold, in [0, 1].
-
-    failure_prob : float
-        Probability, over the sampled pairs, that the risk is larger than that, in
-        [0, 1]; 0 where the risk includes it.
+    risk, failure_prob : float
+        Probability that the rest does not hold, in [0, 1]; and the one, over the
+        sampled pairs, that the risk is larger than that, 0 where the risk includes it.
 
     randomness : {"implicit", "both", "explicit"}
         What the risk is taken over: the pair of databases, the pair and the noise
         together, or the noise alone, for every pair.
 
-    relation : {"replace-one", "add-remove"} or None
-        What neighboring databases are. None: not stated; it then goes with any other.
-
-    unit : {"record", "person"} or None
-        What they differ in one of: a row, or a person with all of their rows. None: not
-        stated, as for plain numbers.
+    relation, unit : {"replace-one", "add-remove"} and {"record", "person"}, or None
+        How neighboring databases differ, and in one of what: a row, or a person with
+        all of their rows. None: not stated; it then goes with any other.
 
     loss : DominatingLoss or None
         A law that the privacy loss stays below, outside a risk over pairs. None: only
         what `epsilon` and `delta` say is known.
 
-    method : Method
-        How it was found.
-
-    n_releases : int
-        Number of releases that it is about, >= 0.
+    method, n_releases : Method and int
+        How it was found, and for how many releases.
 
     group_size : int
-        Steps from one neighbor to the next that it is about, >= 1: see
+        Steps from one neighbor to the next, >= 1: see
         :func:`~skparisk.core.group_privacy`.
 
     post_processed : bool
@@ -971,10 +898,11 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
     if curve is not None:
         curve = np.maximum(curve, [epsilon, 0.0])
     if measured is not None:
-        larger = fields_of(measured)
-        for name in larger.keys() - {"risk"}:
-            larger[name] = max(larger[name], getattr(advantage, name))
-        measured = Advantage(**larger)
+        measured = replace(
+            measured,
+            mean=max(measured.mean, advantage.mean),
+            quantile=max(measured.quantile, advantage.quantile),
+        )
     return replace(evidence, curve=curve, advantage=measured, worst_loss=None)
 
 
@@ -1107,44 +1035,21 @@ def _from_levels(claim: Claim) -> Advantage:
     outside = min(1.0, add_up([claim.risk, claim.failure_prob]))
     over_noise = bool(outside) and claim.randomness != Scope.PAIR
     delta = min(1.0, add_up([claim.delta, outside])) if over_noise else claim.delta
-    gain, detected = _from_delta(claim.epsilon, delta)
+    shrunk = math.exp(-claim.epsilon)
+    gain = (-math.expm1(-claim.epsilon) + 2 * delta * shrunk) / (1 + shrunk)
+    if claim.epsilon:  # else it is delta itself
+        gain = _rounded(gain)
     for_every_pair = claim.randomness == Scope.NOISE and not claim.failure_prob
-    if claim.loss is not None and (for_every_pair or not over_noise):
-        by_law = _from_loss(claim.loss)
-        gain, detected = min(gain, by_law[0]), min(detected, by_law[1])
+    loss = claim.loss
+    if loss is not None and (for_every_pair or not over_noise):
+        (by_law,) = loss.law.advantage([loss.shift], n_outputs=1, steps=MOST_STEPS)
+        gain = min(gain, _rounded(float(by_law + loss.excess)))
     if not outside or claim.randomness == Scope.NOISE:
-        return Advantage(gain, gain, 0.0, detected, detected)
+        return Advantage(gain, gain, 0.0)
     if over_noise:  # on average over pairs: nothing is said of single ones
-        return Advantage(gain, 1.0, outside, detected, 1.0)
-    return Advantage(
-        _mixed(gain, outside), gain, outside, _mixed(detected, outside), detected
-    )
-
-
-def _from_delta(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return advantage and true-positive rate that (epsilon, delta) leaves."""
-    shrunk = math.exp(-epsilon)
-    gain = (-math.expm1(-epsilon) + 2 * delta * shrunk) / (1 + shrunk)
-    detected = true_positives(epsilon, delta, Advantage.false_positive_rate)
-    exact = not epsilon  # then it is delta itself
-    return gain if exact else _rounded(gain), _rounded(float(detected))
-
-
-def _from_loss(loss: DominatingLoss) -> tuple[float, float]:
-    """Return what a law that the loss stays below leaves.
-
-    A loss that is larger by the excess is worth as many more false positives.
-    """
-    law, known = loss.law, {"n_outputs": 1, "steps": MOST_STEPS}
-    more = Advantage.false_positive_rate * math.exp(min(loss.excess, _FAR))
-    gain = law.advantage([loss.shift], **known)[0] + loss.excess
-    detected = law.true_positive_rate([loss.shift], min(1.0, more), **known)[0]
-    return _rounded(float(gain)), _rounded(float(detected))
-
-
-def _mixed(bound: float, outside: float) -> float:
-    """Return a bound on average, where it does not hold for a share of pairs."""
-    return _rounded((1 - outside) * bound + outside)
+        return Advantage(gain, 1.0, outside)
+    # On average, where it does not hold for a share of pairs.
+    return Advantage(_rounded((1 - outside) * gain + outside), gain, outside)
 
 
 def _rounded(bound: float) -> float:

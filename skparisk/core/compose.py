@@ -243,9 +243,9 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
 
     Parameters
     ----------
-    releases : iterable of object with `as_certificate`, float or tuple of float
-        One for each part, at most: a part with several releases is composed first.
-        Otherwise as for `compose_basic`.
+    releases : iterable
+        As for :func:`compose_basic`: one for each part, at most. A part with several
+        releases is composed first.
 
     partition : {"owner", "position", "value"}
         What a record's part follows from. "owner": who it is about, whatever its
@@ -261,9 +261,8 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the parts follow from values and a release is about replaced records; if
-        they follow from positions and a release is about added or removed ones; or if
-        the releases have different relations of neighboring databases.
+        If a release is about neighbors for which parts overlap, see below, or about
+        others than the rest are.
     ValueError
         If `partition` is none of these, or a release is no release.
 
@@ -274,12 +273,10 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     those of ``KFold`` are and those of stratified folds are not; for a risk over pairs,
     that the pairs were those of the part, not of all records.
 
-    With "value" a record that is replaced may leave one part and enter another, so two
-    parts differ and a maximum is false; with "position" a record that is removed moves
-    all that stand behind it. Such releases are refused. Those without a `relation` are
-    taken to be about the other one, and so is the result; a replacement is two steps of
-    "add-remove", see `group_privacy`. Source: McSherry (2009), *Privacy integrated
-    queries*, Theorem 4.
+    By "value" a record that is replaced may leave one part and enter another; by
+    "position" one that is removed moves all that stand behind it. Such releases are
+    refused; those without a `relation` are taken to be about the other one. Source:
+    McSherry (2009), *Privacy integrated queries*, Theorem 4.
 
     Examples
     --------
@@ -320,8 +317,8 @@ def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
 
     Parameters
     ----------
-    releases : iterable of object with `as_certificate`, float or tuple of float
-        Certificates, mechanisms, or plain numbers. May be empty.
+    releases : iterable
+        As for :func:`compose_basic`.
 
     delta : float
         Delta of all together, in (0, 1), above the sum of those of the releases.
@@ -405,8 +402,8 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
 
     Parameters
     ----------
-    releases : iterable of object with `as_certificate`, float or tuple of float
-        Certificates, mechanisms, or plain numbers. May be empty.
+    releases : iterable
+        As for :func:`compose_basic`.
 
     delta : float
         Delta of all together, in [0, 1).
@@ -414,10 +411,9 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     Returns
     -------
     guarantee : Certificate
-        With the law of the loss where it is known (Laplace and Gaussian noise, with
-        `excess` on top), which takes neither their own delta nor a risk over the noise.
-        Other releases count as the worst that has their level and delta, and keep
-        their risk. Never above the sum of the levels, if their deltas fit.
+        By the law of the loss where it is known, which takes neither their own delta
+        nor a risk over the noise. Other releases count as the worst of their level and
+        delta, and keep their risk. Never above the sum of the levels, if deltas fit.
 
     Raises
     ------
@@ -435,13 +431,12 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     **Guarantee** (:ref:`thm-exact`). Queries may depend on earlier releases; how many
     there are, their levels and deltas may not. The losses are put on a grid by
     dp-accounting such that the level only grows, by less than 1e-7 of itself for
-    hundreds of equal releases. It has some millions of points at most (1 GB), and is
-    coarser where that is too few, so more releases may seem to need less by the same
-    share. Rounding errors are not proven: delta is lowered by 4e-15 for each release,
-    25 times the largest error seen against closed forms. At a delta below that, or
-    where a level or shift is above 100, levels add up. Source: Meiser, Mohammadi
-    (2018); Doroshenko, Ghazi, Kamath, Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022)
-    for queries that depend on earlier ones.
+    hundreds of equal releases; it has some millions of points at most (1 GB). Rounding
+    errors are not proven: delta is lowered by 4e-15 for each release, 25 times the
+    largest error seen against closed forms. At a delta below that, or where a level or
+    shift is above 100, levels add up. Source: Meiser, Mohammadi (2018); Doroshenko,
+    Ghazi, Kamath, Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that
+    depend on earlier ones.
 
     Examples
     --------
@@ -553,8 +548,8 @@ def post_process(release: Any) -> Certificate:
 
     Parameters
     ----------
-    release : object with `as_certificate`, float or tuple of float
-        A certificate, a mechanism, or plain numbers.
+    release : Certificate, mechanism, float or tuple of float
+        See :func:`compose_basic`.
 
     Returns
     -------
@@ -571,15 +566,13 @@ def post_process(release: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-conversions`). What is computed, such as predictions from
-    a released model, must not look at the private records again. A release that is
-    private for the pair at hand, whatever is released, stays so. A bound of how likely
-    a large loss is does not survive, since a result of large loss may be merged with a
-    likely one: if the loss exceeds :math:`\epsilon` with probability at most
-    :math:`\gamma`, any event is at most :math:`e^\epsilon` times as likely, plus
-    :math:`\gamma`, for the neighbor. With a risk over the noise this is so for every
-    pair; with one over pair and noise on average over pairs, and never for every pair.
-    Source: Dandekar, Basu, Bressan (2021), Theorem 2 and Lemma 3.
+    **Guarantee** (:ref:`thm-conversions`). What is computed must not look at the
+    private records again. A bound of how likely a large loss is does not survive, since
+    a result of large loss may be merged with a likely one: if the loss exceeds
+    :math:`\epsilon` with probability at most :math:`\gamma`, any event is at most
+    :math:`e^\epsilon` times as likely, plus :math:`\gamma`, for the neighbor. With a
+    risk over the noise this is so for every pair; with one over pair and noise only on
+    average over pairs. Source: Dandekar, Basu, Bressan (2021), Theorem 2 and Lemma 3.
 
     Examples
     --------
@@ -604,8 +597,8 @@ def group_privacy(release: Any, size: int) -> Certificate:
 
     Parameters
     ----------
-    release : object with `as_certificate`, float or tuple of float
-        A certificate, a mechanism, or plain numbers.
+    release : Certificate, mechanism, float or tuple of float
+        See :func:`compose_basic`.
 
     size : int
         Steps `k` from one neighbor to the next, such as records of one person, >= 1.

@@ -155,34 +155,10 @@ def _sample_alternating(
 def sample_discrete_laplace(
     scale: int, size: int, source: ByteSource, *, divisor: int = 1
 ) -> NDArray[np.int64]:
-    """Return integers z, with probability as ``exp(-|z| divisor / scale)``.
+    """Return `size` independent z, with probability as ``exp(-|z| divisor / scale)``.
 
-    Algorithm 2 with s = `divisor` and t = `scale`, for slots that are filled in the
-    order in which draws are accepted.
-
-    Parameters
-    ----------
-    scale : int
-        Scale in units of the grid, from 1 to 2**52, times the divisor.
-
-    size : int
-        How many draws.
-
-    source : callable
-        Returns so many random bytes: `os.urandom`, or seeded for tests.
-
-    divisor : int, default=1
-        For scales that are no whole number: from 1 to 2**52.
-
-    Returns
-    -------
-    noise : ndarray of shape (size,), int64
-        Independent draws.
-
-    Raises
-    ------
-    ValueError
-        If `scale` or `divisor` is not a whole number in [1, 2**52].
+    Algorithm 2 with s = `divisor` and t = `scale`, whole numbers in [1, 2**52], for
+    slots that are filled in the order in which draws are accepted.
     """
     scale = _check_integer(scale, "scale", _LARGEST_SCALE_BITS)
     divisor = _check_integer(divisor, "divisor", _LARGEST_SCALE_BITS)
@@ -201,29 +177,11 @@ def sample_discrete_laplace(
 def sample_discrete_gaussian(
     scale: int, size: int, source: ByteSource
 ) -> NDArray[np.int64]:
-    """Return integers z drawn with probability proportional to exp(-z² / (2 scale²)).
+    """Return `size` independent z, with probability as exp(-z² / (2 scale²)).
 
-    With ``|z| = U + scale V`` and X = U / scale, the exponent z² / (2 scale²) is
-    V² / 2 + V X + X² / 2: one step for each term, as in Karney's algorithm. Slots are
-    filled in the order in which draws are accepted.
-
-    Parameters
-    ----------
-    scale : int
-        Scale σ in units of the grid, from 1 to 2**52.
-
-    size, source
-        As in `sample_discrete_laplace`.
-
-    Returns
-    -------
-    noise : ndarray of shape (size,), int64
-        Independent draws.
-
-    Raises
-    ------
-    ValueError
-        If `scale` is not a whole number in [1, 2**52].
+    `scale` is a whole number in [1, 2**52]. With ``|z| = U + scale V`` and X = U /
+    scale, the exponent z² / (2 scale²) is V² / 2 + V X + X² / 2: one step for each
+    term, as in Karney's algorithm.
     """
     scale = _check_integer(scale, "scale", _LARGEST_SCALE_BITS)
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from skparisk.core.checks import check_choice
 from skparisk.core.exact import (
@@ -28,16 +27,12 @@ from skparisk.core.losses import (
     least_levels,
     rescale,
 )
-from skparisk.core.rounding import below, grid_steps, unwrap
+from skparisk.core.rounding import ROUNDING, below, grid_steps, unwrap
 
 _Floats = NDArray[np.float64]
 
 # Beyond so many noise scales an attacker is taken to be certain.
 _CERTAIN_SHIFT = 128.0
-# Shares of the distance: levels that a law is asked about for its trade-off.
-_SHARES = np.linspace(0.0, 1.0, 33)
-# Relative error of a few operations, with a margin.
-_ROUNDING = 1 + 2.0**-40
 # A loss so large, of probability below that, counts as infinite in composition.
 _TAIL = 2.0**-72
 _CURVE_POINTS = 256
@@ -168,10 +163,6 @@ class Law(ABC):
         """Whether more is known of the loss than its bound."""
         return type(self).profile is not Law.profile
 
-    def largest_loss(self, shift: float) -> float:
-        """Return the largest loss at a distance over the noise scale; may be inf."""
-        return shift if self.bounded else math.inf
-
     def risk(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         r"""Return the probability that the loss leaves [-epsilon, epsilon].
 
@@ -271,7 +262,7 @@ class Law(ABC):
             longest, spent = self.on_grid(shift, n_outputs, unit.steps)
             levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
             if self.bounded:  # the least level that the loss never exceeds
-                levels = np.append(levels, longest * _ROUNDING + spent)
+                levels = np.append(levels, longest * (1 + ROUNDING) + spent)
             left = np.maximum(levels - spent, 0.0)
             curve = levels, self.exceedance(left, longest)
         kept = self.bounded and shift == below(epsilon)
@@ -296,7 +287,7 @@ class Law(ABC):
         step, at both ends (:ref:`thm-advantage`).
         """
         reach = self._reach(n_outputs) / steps
-        longest = np.multiply(shifts, _ROUNDING) + reach
+        longest = np.multiply(shifts, 1 + ROUNDING) + reach
         return longest, np.maximum(longest, 8.0) * reach
 
     def levels(
@@ -321,22 +312,9 @@ class Law(ABC):
     def advantage(self, shifts: ArrayLike, *, n_outputs: int, steps: int) -> _Floats:
         """Return how far releases are apart: what an attacker gains by seeing one.
 
-        Parameters
-        ----------
-        shifts : array-like of shape (n_pairs,)
-            Distance of the answers of each pair over the noise scale, in [0, inf].
-
-        n_outputs : int
-            Released numbers, >= 1.
-
-        steps : int
-            Steps of the grid that the noise scale has at least.
-
-        Returns
-        -------
-        advantage : ndarray of shape (n_pairs,)
-            An upper bound of the total variation of the two releases, in [0, 1], which
-            does not fall as the distance grows.
+        An upper bound of the total variation of the two releases, in [0, 1], which does
+        not fall as the distance grows; for distances of answers over the noise scale,
+        in [0, inf], and so many steps of the grid in that scale at least.
 
         Notes
         -----
@@ -354,53 +332,8 @@ class Law(ABC):
         """
         near = np.minimum(shifts, _CERTAIN_SHIFT)
         longest, spent = self.on_grid(near, n_outputs, steps)
-        return _for_attackers(self.profile(0.0, longest) + spent, near)
-
-    def true_positive_rate(
-        self,
-        shifts: ArrayLike,
-        false_positive_rate: ArrayLike,
-        *,
-        n_outputs: int,
-        steps: int,
-    ) -> _Floats:
-        """Return the largest share of true positives at a share of false ones.
-
-        Parameters
-        ----------
-        shifts, n_outputs, steps
-            As for `advantage`.
-
-        false_positive_rate : float or array-like of shape (n_pairs,)
-            Probability, in [0, 1], that a test takes the one database for the other.
-
-        Returns
-        -------
-        true_positive_rate : ndarray of shape (n_pairs,)
-            An upper bound of the probability that it knows the other one.
-
-        Notes
-        -----
-        **Guarantee** (:ref:`thm-advantage`): as `advantage`, from `trade_off`.
-
-        Examples
-        --------
-        >>> from skparisk.core import Laplace
-        >>> law = Laplace()
-        >>> law.true_positive_rate([1.0], 0.01, n_outputs=1, steps=2**40).round(4)
-        array([0.0272])
-        """
-        near = np.minimum(shifts, _CERTAIN_SHIFT)
-        longest, spent = self.on_grid(near, n_outputs, steps)
-        # A loss that is larger by `spent`: so many more false positives.
-        more = np.multiply(false_positive_rate, np.exp(spent) * _ROUNDING)
-        return _for_attackers(self.trade_off(np.minimum(more, 1.0), longest), near)
-
-    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
-        """Return the most true positives of a test with so many false ones."""
-        alpha, shifts = np.broadcast_arrays(false_positive_rate, shift)
-        levels = np.multiply.outer(_SHARES, shifts)
-        return true_positives(levels, self.profile(levels, shifts), alpha).min(axis=0)
+        bound = (self.profile(0.0, longest) + spent) * (1 + ROUNDING)
+        return np.where(near < _CERTAIN_SHIFT, np.minimum(bound, 1.0), 1.0)
 
     def loss_distribution(self, shift: float, step: float) -> Any:
         """Return dp-accounting's law of the loss at a distance, on a grid of losses.
@@ -423,24 +356,6 @@ class Law(ABC):
         return pld.PrivacyLossDistribution(pmf)
 
 
-def _for_attackers(bound: Any, shifts: _Floats) -> _Floats:
-    """Return a bound, rounded up, that is 1 for distances that are too large."""
-    found = np.minimum(bound * _ROUNDING, 1.0)
-    return np.where(shifts < _CERTAIN_SHIFT, found, 1.0)
-
-
-def true_positives(levels: Any, deltas: Any, false_positive_rate: Any) -> Any:
-    """Return the most true positives that (epsilon, delta)-privacy leaves to a test.
-
-    Broadcast against each other; all of levels, deltas and rates are in their ranges.
-    """
-    alpha = np.asarray(false_positive_rate, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        likelier = np.where(alpha > 0, np.exp(levels) * alpha, 0.0) + deltas
-    missed = np.exp(-np.asarray(levels, dtype=np.float64)) * (1 - deltas - alpha)
-    return np.minimum(np.minimum(likelier, 1 - missed), 1.0)
-
-
 @dataclass(frozen=True)
 class Laplace(Law):
     r"""Laplace noise, of density ``exp(-\|z\|/b)/(2 b)`` at scale b."""
@@ -456,13 +371,6 @@ class Laplace(Law):
 
     def exceedance(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         return laplace_loss_exceedance(epsilon, shift)
-
-    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
-        # At the level of the best test, that is, of the likelihood ratio at its end.
-        with np.errstate(divide="ignore"):
-            end = 2 * np.log(np.multiply(2, false_positive_rate))
-        level = np.minimum(np.abs(shift + end), shift)
-        return true_positives(level, laplace_delta(level, shift), false_positive_rate)
 
 
 @dataclass(frozen=True)
@@ -481,11 +389,6 @@ class Gaussian(Law):
 
     def exceedance(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         return gaussian_loss_exceedance(epsilon, shift)
-
-    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
-        # Guessing has its own rate; for tiny rates ndtri may be infinite.
-        known = ndtr(ndtri(false_positive_rate) + shift)
-        return np.maximum(known, false_positive_rate)
 
 
 LAWS: dict[str, Callable[[], Law]] = {

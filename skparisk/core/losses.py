@@ -62,17 +62,12 @@ def laplace_loss_mean(shift: ArrayLike) -> Any:
     Parameters
     ----------
     shift : float or array
-        Difference of the query over the noise scale, `a`, in [0, inf). Unitless.
+        As for :func:`laplace_loss_exceedance`.
 
     Returns
     -------
     mean : float or array
         E[C], in [0, shift]. A float for a scalar.
-
-    Raises
-    ------
-    ValueError
-        If `shift` is outside [0, inf).
 
     Notes
     -----
@@ -103,11 +98,6 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     -------
     delta : float or array
         Hockey-stick divergence, in [0, 1]. A float if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` is outside [0, inf], or `noise_epsilon` outside (0, inf].
 
     Notes
     -----
@@ -158,8 +148,7 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     Notes
     -----
     Exact law for any number of outputs, :math:`\Phi(a/2 - \epsilon/a)`: C is normal
-    with mean :math:`a^2/2` and standard deviation a, or 0 without a shift. For a level
-    >= 0 it increases in the shift, so the worst pair is the one at the sensitivity.
+    with mean :math:`a^2/2` and standard deviation a, or 0 without a shift.
 
     Examples
     --------
@@ -177,21 +166,14 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
 
     Parameters
     ----------
-    epsilon : float or array
-        Privacy level, in [0, inf].
-    shift : float or array, broadcast against `epsilon`
-        L2 sensitivity over noise scale, `a`, in [0, inf]. Unitless.
+    epsilon, shift : float or array
+        As for :func:`gaussian_loss_exceedance`, the level in [0, inf].
 
     Returns
     -------
     delta : float or array
         Hockey-stick divergence, in [0, 1]; 0 without a shift or for epsilon = inf. A
         float if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` or `shift` is outside [0, inf].
 
     Notes
     -----

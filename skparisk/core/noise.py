@@ -152,20 +152,7 @@ def _inverse(factor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def to_dyadic(values: Any) -> Dyadic:
-    """Return numbers as whole numbers times one power of two, exactly.
-
-    Parameters
-    ----------
-    values : array-like
-        Finite numbers.
-
-    Returns
-    -------
-    numbers : ndarray of object
-        Whole numbers of Python.
-
-    exponent : int
-        ``numbers * 2**exponent`` are the values.
+    """Return finite numbers as whole numbers of Python times one power of two, exactly.
 
     Examples
     --------
@@ -288,28 +275,10 @@ class AdditiveNoise(OnGrid):
     ) -> Self:
         """Return noise of a scale, rounded up.
 
-        Parameters
-        ----------
-        law, n_outputs, shape, constant
-            As in the class.
-
-        noise_scale : float
-            Finite, > 0, in the coordinates of the shape.
-
-        least_steps : int, default=1
-            Steps of the grid that the scale must have at least, up to 2**51, for the
-            rounding of values to be small against the noise.
-
-        Returns
-        -------
-        noise : AdditiveNoise
-            Its scale is at most a share 2**-40 above the one that was asked for,
-            unless that is next to the smallest numbers there are.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the scale is beyond what a number holds.
+        By a share 2**-40 at most, unless it is next to the smallest numbers there are.
+        The scale is finite, > 0, in the coordinates of the shape, and has `least_steps`
+        steps of the grid at least, up to 2**51, for the rounding of values to be small
+        against the noise.
         """
         scale = Fraction(check_positive(noise_scale, "noise_scale"))
         bits = (max(USUAL_STEPS, least_steps) - 1).bit_length()
@@ -325,13 +294,7 @@ class AdditiveNoise(OnGrid):
         return noise
 
     def deviations(self) -> NDArray[np.float64]:
-        """Return the standard deviation of the noise of each output.
-
-        Returns
-        -------
-        deviations : ndarray of shape (n_outputs,)
-            In units of the outputs.
-        """
+        """Return the standard deviation of the noise of each output, (n_outputs,)."""
         factor = self.shape.factor
         with np.errstate(over="ignore"):
             if factor.ndim == 2:
@@ -343,12 +306,9 @@ class AdditiveNoise(OnGrid):
         return found
 
     def covariance(self) -> NDArray[np.float64]:
-        """Return the covariance of the noise of all outputs.
+        """Return the covariance of the noise, of shape (n_outputs, n_outputs).
 
-        Returns
-        -------
-        covariance : ndarray of shape (n_outputs, n_outputs)
-            In units of the outputs squared. For standard errors of what is released.
+        For standard errors of what is released.
         """
         units = self.noise_scale * self.law.deviation
         with np.errstate(over="ignore"):
@@ -360,20 +320,8 @@ class AdditiveNoise(OnGrid):
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], _Floats]:
         """Return what adds the noise: what takes memory, or fails, comes before.
 
-        Parameters
-        ----------
-        values : array-like, last axis of length `n_outputs`
-            Finite numbers. Each row is a release of its own.
-
-        Returns
-        -------
-        draw : callable
-            ``draw(source)`` returns the values with fresh noise, made of random bytes.
-
-        Raises
-        ------
-        ValueError
-            If a value is NaN or infinite, or the last axis has another length.
+        Of finite numbers, of which each row is a release of its own and has `n_outputs`
+        of them. ``draw(source)`` returns them with fresh noise, made of random bytes.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == 0 or values.shape[-1] != self.n_outputs:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption, Leak, Population, Unit
 from skparisk.core.laws import Law, row_norms
-from skparisk.core.noise import Constant, NoiseShape
+from skparisk.core.noise import ROUNDING_SLACK, Constant, NoiseShape
 from skparisk.core.rounding import with_grid
 
 _Floats = NDArray[np.float64]
@@ -22,8 +22,6 @@ CHUNK = 2**19
 PRIVATE_RECORDS = "resampled from private records"
 # More outputs have a map that is too large to look at.
 _MOST_OUTPUTS = 2048
-# More than what rounding takes from sums and products.
-_SLACK = 1 + 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +53,7 @@ class LargestMove:
             l2 = min(math.sqrt(n_outputs) * l2, float(outputs.sum()), l1)
         elif order == math.inf:
             l2 = min(l2, float(outputs.max()))
-        return l2 * _SLACK
+        return l2 * (1 + float(ROUNDING_SLACK))
 
 
 def largest_loss(
@@ -65,7 +63,7 @@ def largest_loss(
     if move is None or not law.bounded or not scale:
         return None
     shift = move.norm(shape, law.norm) / scale
-    loss = with_grid(np.array([law.largest_loss(shift)]), epsilon)[0]
+    loss = with_grid(np.array([shift]), epsilon)[0]
     return float(loss) if math.isfinite(loss) else None
 
 
@@ -95,42 +93,40 @@ class SampledPairs:
     Parameters
     ----------
     differences : ndarray of shape (n_pairs, n_outputs)
-        Answer on the first database minus answer on the second. Infinite for a pair of
-        which one database has no answer.
+        Answers on the first database minus those on the second; infinite for a pair
+        without an answer, and `failure` says why.
 
-    errors : ndarray of shape (n_outputs,) or None
-        The most that each number of a difference may be off, such as by rounding, where
-        databases are answered together. Distances are so much larger.
-
-    rounding : ndarray of shape (n_outputs,)
-        What is rounding if an output differs by no more.
-
-    failure : str or None
-        Why a database has no answer, where one has none.
+    errors, rounding : ndarray of shape (n_outputs,)
+        The most that each number of a difference may be off, by which distances are
+        larger (None: nothing); and what is mere rounding if an output differs by no
+        more.
 
     draw_seed : int
         Of the noise that pairs are tried with.
 
     sketch, schema, form, domain, learning : optional
-        What the reference keeps with them, of which nothing is used here: to know its
-        records again; the columns; what private records are read in; what they are
-        moved to; and what it was learned with from other private records.
+        What the reference keeps with them, of which nothing is used here.
 
     largest_move : LargestMove or None
         The most that answers can be apart in the domain, where that is proven.
 
-    answer : ndarray of shape (n_outputs,) or None
-        What the query answers on a database of the reference, if it does.
-
-    weights : ndarray of shape (n_outputs, n_outputs) or None
-        How much errors of the outputs weigh in what these are for, if that is known.
+    answer, weights : ndarray or None
+        For whoever learns a shape: answers on a database of the reference, of shape
+        (n_outputs,), and how much errors weigh, of shape (n_outputs, n_outputs).
 
     n_independent : int or None
         As how many independent pairs they count, if they are drawn from few records.
 
-    assumptions : frozenset of Assumption
-        What a guarantee that comes from them rests on: on the caller's word, unless
-        they were sampled.
+    n_rows_alone : int or None
+        Rows of their table, where differences are of the differing records alone.
+
+    assumptions, population, unit, for_new_people, rows_per_person
+        As in :class:`Certificate` and :class:`Evidence`; unless they were sampled, they
+        are on the caller's word.
+
+    n_neighbors : int
+        Pairs with the same first database, which follow each other: databases are
+        exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
 
     constant : Constant or None
         Outputs that differ in no pair, which are not released.
@@ -138,25 +134,6 @@ class SampledPairs:
     margin : callable or None
         ``margin(distances, shape, law, index, gamma)`` returns by what noise is to be
         multiplied, at least 1, for what a table as a whole is off by.
-
-    population : Population
-        Whom they are about.
-
-    for_new_people : str or None
-        What a risk over resamples means for new people, whatever is asked.
-
-    n_rows_alone : int or None
-        Rows of their table, where differences are of the differing records alone.
-
-    n_neighbors : int
-        Pairs with the same first database, which follow each other: databases are
-        exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
-
-    unit : Unit
-        What their databases differ in one of.
-
-    rows_per_person : tuple of int or None
-        The fewest and the most rows of a person in the reference, if that is a person.
     """
 
     differences: NDArray[np.float64]

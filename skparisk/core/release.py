@@ -40,10 +40,10 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 
-from skparisk.core.calibrate import Noise
+from skparisk.core.calibrate import Mechanism, Noise
 from skparisk.core.checks import IncompatibleError, warn_if_seeded
 from skparisk.core.claim import Certificate, Leak, Unit
-from skparisk.core.exact import ByteSource, noise_source, random_order
+from skparisk.core.exact import noise_source, random_order
 from skparisk.core.sealed import (
     Sealed,
     copy_records,
@@ -185,14 +185,6 @@ class Ledger(Protocol):
 
     def refuse_unknown(self, what: str) -> None:
         """Refuse a release whose level is not known, if it had to be recorded."""
-        ...
-
-
-class Mechanism(Protocol):
-    """What makes a noisy result of exact values."""
-
-    def prepare(self, values: Any) -> Callable[[ByteSource], Any]:
-        """Return what draws the result: what takes memory, or fails, comes before."""
         ...
 
 

@@ -93,7 +93,7 @@ TARGETS = {
     [*((over, "exchangeable") for over in TARGETS), ("implicit", "pac")],
 )
 def test_what_is_measured_holds_for_fresh_pairs(law, over, rule, seed):
-    """The mean, the true-positive rate and the quantile; with less noise they fail."""
+    """The mean and the quantile; with less noise they fail."""
     found = calibrations(law, seed, TARGETS[over], rule)
 
     def beyond(share):
@@ -131,21 +131,6 @@ def test_all_but_a_share_of_pairs_are_below_the_quantile(law, target, seed):
         assert exceeds(above, N_CALIBRATIONS, risk) is too_often
 
 
-def test_true_positive_rates_hold_on_average():
-    """Of the best test with 1 % false positives, by the exact law of Gaussian noise."""
-    found = calibrations("gaussian", 0, TARGETS["implicit"])
-
-    def beyond(share):
-        means = []
-        for noise, claim, fresh in found:
-            shifts = np.linalg.norm(fresh, axis=1) / (share * noise.noise_scale)
-            rates = ndtr(stats.norm.ppf(0.01) + shifts)
-            means.append(rates.mean() - claim.advantage.mean_detected)
-        return limits(means)[0]
-
-    assert beyond(1.0) <= 0 < beyond(0.5)
-
-
 @every_law
 def test_the_best_attacker_is_not_right_more_often_than_claimed(law):
     """By likelihood ratios, from what the mechanism releases of either database."""
@@ -176,14 +161,12 @@ def test_pairs_that_are_counted_at_the_released_noise_claim_too_little():
     rng, law = np.random.default_rng(0), Laplace()
     naive, claimed = [], []
     for _ in range(2000):
-        sizes = np.where(rng.random(100) < 0.7, 1.0, 100.0)
-        noise, claim = calibrate(sizes[:99, np.newaxis], Target(1.0, 0.3), n_records=1)
-        shifts = np.array([1.0, 100.0, *sizes[:99]]) / noise.noise_scale
-        small, large, *pairs = law.true_positive_rate(
-            shifts, 0.01, n_outputs=1, steps=2**40
-        )
+        sizes = np.where(rng.random(100) < 0.7, 1.0, 1e4)
+        noise, claim = calibrate(sizes[:99, np.newaxis], Target(0.02, 0.3), n_records=1)
+        shifts = np.array([1.0, 1e4, *sizes[:99]]) / noise.noise_scale
+        small, large, *pairs = law.advantage(shifts, n_outputs=1, steps=2**40)
         true = 0.7 * small + 0.3 * large
         naive.append(true - (1 + sum(pairs)) / 100)
-        claimed.append(true - claim.evidence.advantage.mean_detected)
+        claimed.append(true - claim.evidence.advantage.mean)
     assert limits(naive)[0] > 0
     assert limits(claimed)[1] <= 0
