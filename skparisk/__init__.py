@@ -87,7 +87,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted([*_HOME_OF, "__version__"])
-# Modules that are found as attributes, as in ``skparisk.reference.DensityReference``.
+# Modules that are found as attributes, as in ``skparisk.reference.CallableReference``.
 _MODULES = (
     *_HOMES,
     "datasets",

@@ -316,9 +316,9 @@ default="auto"
 
     reference : Reference or callable, default=None
         Where the records of the sampled databases come from:
-        :class:`~skparisk.TableReference`, `DensityReference`,
-        :class:`~skparisk.SchemaReference`, or ``(n_records, rng) -> X or (X, y)``. Must
-        be public, declared or simulated. None: the data given to `fit`.
+        :class:`~skparisk.TableReference`, :class:`~skparisk.SchemaReference`, or
+        ``(n_records, rng) -> X or (X, y)``. Must be public, declared or simulated.
+        None: the data given to `fit`.
         Without public records: a :class:`~skparisk.SecretSample`, or its draw, which
         protects who of the private records is used.
 
