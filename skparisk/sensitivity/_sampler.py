@@ -35,7 +35,6 @@ from skparisk._private_data import (
     validate_private,
     validate_private_records,
 )
-from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
@@ -358,9 +357,8 @@ default="auto"
         Anything else is for tests, and warns: the release is then not private.
 
     verbose : int or None, default=0
-        Above 0: pairs done, how many a second, the time left, and of a public
-        reference the quantile of the differences so far that is at risk `gamma`; by a
-        bar where tqdm is installed, else by lines on the standard error stream.
+        Above 0: pairs done, how many a second and the time left, by a bar where tqdm
+        is installed, else by lines on the standard error stream.
 
     Attributes
     ----------
@@ -603,7 +601,6 @@ default="auto"
             private=private,
             n_jobs=self.n_jobs,
             verbose=check_verbose(self.verbose),
-            watched=Watched(1 - terms.target.gamma, terms.law.norm),
         )
         shortcomings = draw.shortcomings(pairs.n_outputs)
         if not private:
