@@ -6,7 +6,7 @@ import sys
 from time import perf_counter
 from typing import Any, Self
 
-# Seconds between two lines.
+# Seconds between two looks.
 _PAUSE = 1.0
 _NAME = "sampling pairs"
 
@@ -56,4 +56,6 @@ class Progress:
             from tqdm.auto import tqdm
         except ImportError:
             return None
-        return tqdm(total=self._total, desc=_NAME, unit="pair", leave=False)
+        return tqdm(
+            total=self._total, desc=_NAME, unit="pair", leave=False, mininterval=_PAUSE
+        )

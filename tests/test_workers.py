@@ -379,7 +379,7 @@ def each_time(monkeypatch):
     monkeypatch.setattr("skparisk._progress._PAUSE", 0.0)
 
 
-def test_a_bar_counts_pairs(capsys):
+def test_a_bar_counts_pairs(capsys, each_time):
     fitted(verbose=1, random_state=0, n_pairs=400, gamma=0.2)
     shown = capsys.readouterr().err
     assert "sampling pairs" in shown
