@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from skparisk.metrics import private_score as private_score
     from skparisk.model_selection import PrivateGridSearchCV as PrivateGridSearchCV
     from skparisk.moments import PrivateMoments as PrivateMoments
-    from skparisk.reference import LearnedReference as LearnedReference
     from skparisk.reference import SchemaReference as SchemaReference
     from skparisk.reference import SecretSample as SecretSample
     from skparisk.reference import TableReference as TableReference
+    from skparisk.reference import learn_reference as learn_reference
     from skparisk.report import Policy as Policy
     from skparisk.report import Report as Report
     from skparisk.sensitivity import KnownSensitivity as KnownSensitivity
@@ -74,10 +74,10 @@ _HOMES = {
     "model_selection": ("PrivateGridSearchCV",),
     "moments": ("PrivateMoments",),
     "reference": (
-        "LearnedReference",
         "SchemaReference",
         "SecretSample",
         "TableReference",
+        "learn_reference",
     ),
     "report": ("Policy", "Report"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),

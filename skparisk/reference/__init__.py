@@ -18,7 +18,11 @@ from skparisk.reference._base import (
 )
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._domain import Categories, Domain, Interval
-from skparisk.reference._learned import LearnedRecords, LearnedReference, LearnedSplit
+from skparisk.reference._learned import (
+    LearnedReference,
+    LearnedSplit,
+    learn_reference,
+)
 from skparisk.reference._made import CallableReference
 from skparisk.reference._records import Schema
 from skparisk.reference._schema import SchemaReference
@@ -31,7 +35,6 @@ __all__ = [
     "Domain",
     "DrawnRecords",
     "Interval",
-    "LearnedRecords",
     "LearnedReference",
     "LearnedSplit",
     "RecordPool",
@@ -42,6 +45,7 @@ __all__ = [
     "SchemaReference",
     "SecretSample",
     "TableReference",
+    "learn_reference",
 ]
 
 

@@ -325,8 +325,8 @@ class SchemaReference(Held, Reference):
     not depend on shared records, as for sums and means. Real people are not of that
     law: of logistic regression, five times as many pairs exceed the level. So the
     guarantee does not stand (:attr:`~skparisk.Certificate.private` is False), and fits
-    warn, before :func:`~skparisk.audit_reference` supports it with real records. For a
-    :class:`~skparisk.LearnedReference` the schema only declares columns.
+    warn, before :func:`~skparisk.audit_reference` supports it with real records. For
+    :func:`~skparisk.learn_reference` the schema only declares columns.
 
     Examples
     --------
