@@ -53,11 +53,9 @@ class LearnedReference(SchemaReference):
     Made by :func:`learn_reference`.
     """
 
-    def __init__(
-        self, schema: SchemaReference, law: Law, learning: Learning, n_others: int
-    ) -> None:
+    def __init__(self, schema: SchemaReference, law: Law, learning: Learning) -> None:
         vars(self).update(vars(schema))
-        self._law, self._learning, self._n_others = law, learning, n_others
+        self._law, self._learning = law, learning
 
     @property
     def description(self) -> str:
@@ -74,10 +72,6 @@ class LearnedReference(SchemaReference):
     @property
     def made_up(self) -> bool:
         return False  # but learned from people
-
-    @property
-    def usual_n_records(self) -> int:
-        return self._n_others
 
     @property
     def whole(self) -> RecordPool:
@@ -286,7 +280,7 @@ def learn_reference(
         )
     _learned_from[learning] = RecordSketch.of(*own, keyed=True)
     law = partial(_draw_learned, copula, schema)
-    return LearnedSplit(LearnedReference(schema, law, learning, len(others)), others)
+    return LearnedSplit(LearnedReference(schema, law, learning), others)
 
 
 def _check_records(schema: SchemaReference, X: Records, y: _Targets) -> None:

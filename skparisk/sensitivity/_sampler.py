@@ -1129,7 +1129,6 @@ default="auto"
                 "n_records must be given with relation='add-remove', got None: the "
                 "number of private records is itself private."
             )
-        n_rows = reference.usual_n_records or n_rows
         return check_at_least(n_rows, "the number of records", least)
 
     def __sklearn_tags__(self) -> Tags:
