@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import (
-    check_positive,
     check_probability,
     warn_if_seeded,
 )
@@ -240,7 +239,6 @@ def learn_reference(
             f"got an object of type {type(schema).__name__}."
         )
     check_probability(fraction, "fraction")
-    check_positive(epsilon, "epsilon of the learning")
     X, y = schema.form.read(X, y)
     X = hide_values(as_records, X, "X")
     y = None if y is None else hide_values(as_targets, y)
@@ -252,7 +250,7 @@ def learn_reference(
             f"fraction={fraction!r} of {n_candidates} records leaves none to learn "
             "from: use more records, or a larger fraction."
         )
-    learning = Learning(float(epsilon), n_learned)
+    learning = Learning(epsilon, n_learned)
     warn_if_seeded(noise_random_state)
     spend(
         as_seeded(learning.as_certificate(), noise_random_state),
