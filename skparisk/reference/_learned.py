@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Self
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -42,7 +40,6 @@ from skparisk.reference._synthesis import (
     tells_something,
 )
 
-Law = Callable[[int, np.random.Generator], tuple[Records, Any]]
 _Targets = NDArray[Any] | None
 
 
@@ -52,9 +49,11 @@ class LearnedReference(SchemaReference):
     Made by :func:`learn_reference`.
     """
 
-    def __init__(self, schema: SchemaReference, law: Law, learning: Learning) -> None:
+    def __init__(
+        self, schema: SchemaReference, copula: HistogramCopula, learning: Learning
+    ) -> None:
         vars(self).update(vars(schema))
-        self._law, self._learning = law, learning
+        self._copula, self._learning = copula, learning
 
     @property
     def description(self) -> str:
@@ -76,7 +75,7 @@ class LearnedReference(SchemaReference):
     def whole(self) -> RecordPool:
         """Records of the law, after some in which each declared category is."""
         rng = np.random.default_rng(0)
-        (X, y), (more, targets) = self._listing(rng=rng), self._law(ROWS_OF_WHOLE, rng)
+        (X, y), (more, targets) = self._listing(rng=rng), self._draw(ROWS_OF_WHOLE, rng)
         if y is not None:
             y = np.concatenate([y, targets])
         return RecordPool(concatenate([X, more]), y)
@@ -86,13 +85,11 @@ class LearnedReference(SchemaReference):
     ) -> tuple[Records, Any]:
         if with_all:
             return super()._draw(n_records, rng, with_all=True)
-        return self._law(n_records, rng)
-
-    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same law with what `encode` makes of its targets."""
-        other = super().encoded(encode)
-        other._law = partial(_draw_encoded, self._law, encode)
-        return other
+        columns = self._copula.sample(n_records, rng)
+        specs = (*self._specs, *self._targets)
+        return self._assemble(
+            [spec.encode(values) for spec, values in zip(specs, columns, strict=True)]
+        )
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
@@ -140,16 +137,6 @@ class LearnedSplit:
 
     reference: LearnedReference
     others: NDArray[np.intp]
-
-
-def _draw_encoded(
-    law: Law,
-    encode: Callable[[NDArray[Any]], NDArray[Any]],
-    n_records: int,
-    rng: np.random.Generator,
-) -> tuple[Records, Any]:
-    X, y = law(n_records, rng)
-    return X, encode(y)
 
 
 # Records that laws were learned from, for as long as these are known in this process.
@@ -277,8 +264,7 @@ def learn_reference(
             axes, columns, epsilon, rng=rng, noise_random_state=noise_random_state
         )
     _learned_from[learning] = RecordSketch.of(*own, keyed=True)
-    law = partial(_draw_learned, copula, schema)
-    return LearnedSplit(LearnedReference(schema, law, learning), others)
+    return LearnedSplit(LearnedReference(schema, copula, learning), others)
 
 
 def _check_records(schema: SchemaReference, X: Records, y: _Targets) -> None:
@@ -305,12 +291,3 @@ def refuse_learned_from(learning: Learning | None, X: Records, y: _Targets) -> N
             "levels would add up, and pairs would depend on these records. Release "
             "about X[split.others]."
         )
-
-
-def _draw_learned(
-    copula: HistogramCopula,
-    schema: SchemaReference,
-    n_records: int,
-    rng: np.random.Generator,
-) -> tuple[Records, Any]:
-    return schema._assemble(copula.sample(n_records, rng))

@@ -126,6 +126,10 @@ class Spec:
             numbers = values.dtype.kind in "iuf"
             values = values.astype(np.float64 if numbers else object)
             values[rng.random(n) < self.missing] = np.nan if numbers else None
+        return self.encode(values)
+
+    def encode(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what became of values of the column."""
         for encode in self.encoders:
             values = encode(values)
         return values
