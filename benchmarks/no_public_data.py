@@ -32,7 +32,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from skparisk import (
-    LearnedReference,
     PrivacyLeakWarning,
     PrivateLogisticRegression,
     PrivateRidge,
@@ -41,12 +40,13 @@ from skparisk import (
     SecretSample,
     SensitivitySampler,
     audit_reference,
+    learn_reference,
 )
 from skparisk.core import AdditiveNoise
 from skparisk.core.exact import noise_source
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
-from skparisk.reference import TableReference
+from skparisk.reference import LearnedReference, TableReference
 from skparisk.sensitivity import sample_differences
 
 Floats = NDArray[np.float64]
@@ -187,8 +187,6 @@ def make_reference(way: str, people: Population, rest: NDArray[np.intp]) -> Any:
     if kind == "secret half":
         return SecretSample(0.5)
     schema = SchemaReference(people.ranges, target=people.target)
-    if kind == "learned":
-        return LearnedReference(schema, epsilon=EPSILONS[0])
     if kind == "schema":
         return schema
     rows = {
@@ -199,13 +197,24 @@ def make_reference(way: str, people: Population, rest: NDArray[np.intp]) -> Any:
     return TableReference(people.X[rows], people.y[rows], clip=bool(clipped))
 
 
+def learn(people: Population, parts: Parts) -> tuple[Parts, LearnedReference]:
+    """Return a law of some of the private records, and the others."""
+    X, y = people.X[parts.private], people.y[parts.private]
+    schema = SchemaReference(people.ranges, target=people.target)
+    split = learn_reference(schema, X, y, epsilon=EPSILONS[0])
+    return parts._replace(private=parts.private[split.others]), split.reference
+
+
 def run(problem: Problem, way: str, repeat: int) -> Cell | None:
     """Return a cell; None where the model is refused."""
     people = problem.load()
     order = np.random.default_rng(repeat).permutation(len(people.X))
     ends = np.cumsum([problem.n_test, problem.n_records, problem.n_audit])
     parts = Parts(*np.split(order, ends))
-    reference = make_reference(way, people, parts.rest)
+    if way == "learned":
+        parts, reference = learn(people, parts)
+    else:
+        reference = make_reference(way, people, parts.rest)
     # The whole model: corrections are for `real_pairs.py` and `utility.py`.
     model = clone(problem.model).set_params(
         combine=None,

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from skparisk.metrics import private_score as private_score
     from skparisk.model_selection import PrivateGridSearchCV as PrivateGridSearchCV
     from skparisk.moments import PrivateMoments as PrivateMoments
-    from skparisk.reference import LearnedReference as LearnedReference
     from skparisk.reference import SchemaReference as SchemaReference
     from skparisk.reference import SecretSample as SecretSample
     from skparisk.reference import TableReference as TableReference
+    from skparisk.reference import learn_reference as learn_reference
     from skparisk.report import Policy as Policy
     from skparisk.report import Report as Report
     from skparisk.sensitivity import KnownSensitivity as KnownSensitivity
@@ -68,10 +68,10 @@ _HOMES = {
     "model_selection": ("PrivateGridSearchCV",),
     "moments": ("PrivateMoments",),
     "reference": (
-        "LearnedReference",
         "SchemaReference",
         "SecretSample",
         "TableReference",
+        "learn_reference",
     ),
     "report": ("Policy", "Report"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
@@ -81,7 +81,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted([*_HOME_OF, "__version__"])
-# Modules that are found as attributes, as in ``skparisk.reference.DensityReference``.
+# Modules that are found as attributes, as in ``skparisk.reference.CallableReference``.
 _MODULES = (
     *_HOMES,
     "datasets",

@@ -38,7 +38,6 @@ from skparisk._training_data import (
     draw_members,
     known_of,
     learning_of,
-    recipe_of,
     samples_training_data,
 )
 from skparisk._words import DOUBTS
@@ -55,20 +54,20 @@ from skparisk.core.checks import (
 from skparisk.core.claim import Assumption, Certificate, Doubt, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
-from skparisk.core.release import Plan, as_seeded, hide_values, release
-from skparisk.core.sealed import People, Records, on_rows, rows_of, seal, take_rows
+from skparisk.core.release import Plan, hide_values, release
+from skparisk.core.sealed import People, Records, on_rows, rows_of, seal
 from skparisk.exceptions import ReferenceWarning
-from skparisk.ledger import OPEN, spend, suspend_open
+from skparisk.ledger import OPEN
 from skparisk.ledger._open import tell_open
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
-from skparisk.reference import LearnedReference, Reference
+from skparisk.reference import Reference
 from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._drawing import Known
-from skparisk.sensitivity._sampler import check_given, claim_at_most
+from skparisk.sensitivity._sampler import check_given
 
 _ONE_REFERENCE = (
     "X_reference must be None if the SensitivitySampler has a reference or has already "
@@ -187,12 +186,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         Nothing of the private records is kept for it. Somebody who is among both
         is found by an id of `people` as well.
         """
-        recipe = recipe_of(source, table)
-        if recipe is not None:
-            assert isinstance(source, SensitivitySampler)
-            names = getattr(self, "feature_names_in_", None)
-            recipe._check_records(X, targets, names)
-            return self._learn(source, recipe, features, targets, table)
         draw = draw_members(source, X, people)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
@@ -261,56 +254,13 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             self._fit_sampler(sampler, query, data, targets)
         if check is not None:
             check(sampler)
-        if data.charged is None:
-            released = sampler._answer(features, targets, data.draw)
-        else:
-            stated, charged = sampler.certificate_, data.charged
-            tell_open(
-                assumptions=stated.assumptions - charged.assumptions,
-                doubts=stated.doubts - charged.doubts,
-                note=str(query),
-            )
-            with suspend_open():
-                released = sampler._answer(features, targets, None)
+        released = np.asarray(sampler._answer(features, targets, data.draw))
         self._keep_claim(sampler.certificate_, sampler)
-        released = np.asarray(released)
         if not is_simulated() and distance(sampler, released) > 1:
             warn_caller(f"{DOUBTS[Doubt.OUTLIER]} {_IF_FAR}", ReferenceWarning)
             note = "a release far from its reference"
             self._add_to_claim(doubts=[Doubt.OUTLIER], note=note)
         return released
-
-    def _learn(
-        self,
-        source: SensitivitySampler,
-        recipe: LearnedReference,
-        features: Records,
-        targets: NDArray[Any] | None,
-        table: Reference | None,
-    ) -> TrainingData:
-        """Learn the reference from a part of the records, and go on with the others.
-
-        Ledgers are charged for both before anything is drawn: for the larger level.
-        """
-        if table is not None and source.reference is not None:
-            raise ValueError(_ONE_REFERENCE)
-        learning = recipe._learning_of(n_rows(features))
-        n_others = n_rows(features) - learning.n_records
-        if source.n_records not in (None, n_others) or source.relation != "replace-one":
-            raise ValueError(
-                f"n_records must be None or {n_others}, and relation 'replace-one', "
-                "with a LearnedReference, because the records that are not learned "
-                f"from are split off beforehand; got {source.n_records!r} and "
-                f"{source.relation!r}."
-            )
-        learning.check_target(source._terms.target)
-        claim = claim_at_most(source, self.epsilon, self.gamma)
-        charged = learning.cover(as_seeded(claim, source.noise_random_state))
-        spend(charged, note=f"{type(self).__name__} with {recipe!r}")
-        split = recipe._learn_paid(features, targets, source.noise_random_state)
-        source.set_params(reference=None)
-        X, y = (take_rows(data, split.others) for data in (features, targets))
-        return TrainingData(X, X, y, split.reference, False, charged=charged)
 
     def _release_known(
         self,
@@ -412,10 +362,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if draw is not None:  # who was drawn, and from whom, is no part of a model
             sampler.set_params(reference=draw.sample)
         if table is not None:
-            # The table is no part of a model; the sampled pairs stand for it. A law
-            # that was learned is public and nowhere else, and can be audited.
-            learned = None if data.charged is None else table
-            sampler.set_params(reference=learned, n_records=sampler.n_records_)
+            # The table is no part of a model; the sampled pairs stand for it.
+            sampler.set_params(reference=None, n_records=sampler.n_records_)
 
     def _keep_claim(
         self, certificate: Certificate, sampler: SensitivitySampler | None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
 from skparisk._private_data import private_people
-from skparisk.core.claim import Certificate, Unit
+from skparisk.core.claim import Unit
 from skparisk.core.exact import ByteSource
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
@@ -26,7 +26,6 @@ from skparisk.core.sealed import (
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference import (
     CallableReference,
-    LearnedReference,
     Reference,
     TableReference,
 )
@@ -59,9 +58,6 @@ class TrainingData:
     # Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
     # table is only for what is public: classes and structure.
     draw: SecretDraw | None = None
-    # What ledgers were charged for the release beforehand, as the reference was learned
-    # from other records; None: nothing yet.
-    charged: Certificate | None = None
     # The reference that was compared with the private records.
     known: Known | None = None
 
@@ -243,14 +239,6 @@ def _as_weights(given: Any, size: int, of: str) -> NDArray[np.float64]:
             "else."
         )
     return weights
-
-
-def recipe_of(source: Any, table: Reference | None) -> LearnedReference | None:
-    """Return the reference that is to be learned, if pairs will come from one."""
-    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
-        return None
-    given = source.reference if table is None else table
-    return given if isinstance(given, LearnedReference) else None
 
 
 def learning_of(known: Any) -> Learning | None:

@@ -147,7 +147,7 @@ DOUBTS = {
 # What helps, where it is about made-up records.
 BETTER = (
     "A few public records of such people say more than a declared schema, and so does "
-    "a SecretSample of the private ones, or a LearnedReference."
+    "a SecretSample of the private ones, or a law that learn_reference learns."
 )
 
 # What is taken on the caller's word, as the end of a sentence.

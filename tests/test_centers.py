@@ -13,10 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skparisk import (
-    LearnedReference,
     PrivateEstimator,
     SchemaReference,
     SensitivitySampler,
+    learn_reference,
 )
 from skparisk.core.checks import CalibrationError, IncompatibleError
 from skparisk.queries._leaves import CentersQuery
@@ -184,10 +184,12 @@ def test_other_ways_to_ask_for_centers(estimator):
 
 
 def test_a_learned_reference_takes_pairs():
-    model = private(KMeans(2, n_init=1), gamma=0.2)
     low, high = PEOPLE.min(axis=0), PEOPLE.max(axis=0)
     declared = SchemaReference(list(zip(low, high, strict=True)))
-    model.fit(PRIVATE[:2000], X_reference=LearnedReference(declared, epsilon=1.0))
+    split = learn_reference(declared, PRIVATE[:2000], epsilon=1.0)
+    source = SensitivitySampler(reference=split.reference)
+    model = private(KMeans(2, n_init=1), gamma=0.2, sensitivity=source)
+    model.fit(PRIVATE[split.others])
     assert model.sampler_ is not None
 
 

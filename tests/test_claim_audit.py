@@ -18,7 +18,6 @@ from unnoised import find_unnoised, places_of_numbers
 from skparisk import (
     FiledCertificate,
     IncompatibleError,
-    LearnedReference,
     PrivacyLedger,
     PrivateEstimator,
     PrivateLogisticRegression,
@@ -354,11 +353,6 @@ def test_what_cannot_be_audited_is_refused():
     secret = SensitivitySampler(reference=SecretSample(0.5))
     with pytest.raises(IncompatibleError, match="which records of one database"):
         audit_claim(PrivateRidge(sensitivity=secret), X, Y, **FEW)
-    schema = SchemaReference([(-3.0, 3.0), (-3.0, 3.0)], target=(-9.0, 9.0))
-    learned = SensitivitySampler(reference=LearnedReference(schema, epsilon=1.0))
-    rows = np.tile(X, (5, 1)), np.tile(Y, 5)
-    with pytest.raises(IncompatibleError, match="would learn it anew"):
-        audit_claim(PrivateRidge(sensitivity=learned), *rows, **FEW)
 
 
 class Fails(BaseEstimator):

@@ -27,10 +27,10 @@ from skparisk._simulated import simulated
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, ReferenceWarning
 from skparisk.queries import FunctionQuery, LogisticRegressionQuery, RidgeQuery
 from skparisk.reference import (
-    LearnedReference,
     ReferenceComparison,
     SecretSample,
     TableReference,
+    learn_reference,
 )
 from skparisk.reference._base import RecordPool
 
@@ -41,7 +41,7 @@ LABELS = np.where(Y > 1.0, "yes", "no")
 OURS, PUBLIC = slice(0, 80), slice(80, 160)
 SCHEMA = SchemaReference([(-4.0, 4.0)] * 3, target=(-9.0, 9.0))
 
-LEARNED = LearnedReference(SCHEMA, epsilon=0.5)
+LEARNED = learn_reference(SCHEMA, X, Y, epsilon=0.5).reference
 
 
 def sampler(**parameters):
@@ -153,10 +153,7 @@ def test_nothing_is_charged_and_no_record_is_kept():
         ("bound", "a sensitivity that is known"),
         (sampler(reference=SecretSample(0.5)), "a SecretSample draws"),
         (sampler(reference=SCHEMA), "is a SchemaReference"),
-        (
-            sampler(reference=LearnedReference(SCHEMA, epsilon=0.5)),
-            "is a LearnedReference",
-        ),
+        (sampler(reference=LEARNED), "is a LearnedReference"),
         (sampler(), "there is no reference"),
         (sampler(query=RidgeQuery(1.0), n_records=80).fit(X, Y), "that is fitted"),
     ],

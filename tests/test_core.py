@@ -37,6 +37,7 @@ from skparisk.core import (
     find_noise,
     seal,
 )
+from skparisk.core.calibrate import find_known
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise, Constant
 from skparisk.core.pairs import norms_of_pairs
@@ -44,7 +45,6 @@ from skparisk.core.release import answered, release
 from skparisk.ledger import OPEN, PrivacyLedger
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import MeanQuery, SumQuery
-from skparisk.sensitivity import calibrate_known
 
 ROOT = Path(skparisk.__file__).parent
 MOST_LINES = 3570
@@ -384,7 +384,7 @@ def test_an_answer_of_several_dimensions_is_one_release():
 
 def test_a_plan_has_the_noise_of_its_certificate():
     """With next to no noise, another claim is refused before anything is charged."""
-    _, claim = calibrate_known(1.0, Target(0.5, 0.0, randomness="explicit"))
+    _, claim = find_known(1.0, Target(0.5, 0.0, randomness="explicit"))
     weaker = LaplaceMechanism(1e-9, 0.5).noise
     plan = Plan(lambda X, y: X[0], lambda n_outputs: (weaker, claim), claim)
     with (

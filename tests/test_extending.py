@@ -20,7 +20,7 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.core.calibrate import Target
+from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption, DominatingLoss, mint
 from skparisk.core.compose import compose_basic, compose_exact
 from skparisk.core.exact import (
@@ -36,7 +36,7 @@ from skparisk.core.release import draw
 from skparisk.ledger import OPEN
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import DrawnRecords, RecordPool, Reference
-from skparisk.sensitivity import calibrate, calibrate_known
+from skparisk.sensitivity import calibrate
 
 
 class Bare(Law):
@@ -325,7 +325,7 @@ def test_a_loss_with_another_bound_than_the_distance_counts_as_without_one():
     assert stairs.exceedance(1.0, 1.0) == 0
     assert not stairs.bounded
     with pytest.raises(ValueError, match="delta must be above 0 with law='own'"):
-        calibrate_known(1.0, Target(0.5, 0.0, randomness="explicit"), law=stairs)
+        find_known(1.0, Target(0.5, 0.0, randomness="explicit"), law=stairs)
 
 
 def test_a_profile_above_the_true_one_makes_no_risk_smaller():
@@ -351,7 +351,7 @@ def test_law_whose_loss_cannot_be_bounded_so_is_refused():
 
 def test_law_that_draws_no_whole_numbers_is_refused():
     law = law_like(Bare, sample=lambda self, scale, size, source: np.full(size, 0.5))
-    noise, _ = calibrate_known(1.0, Target(1.0, 0.0, randomness="explicit"), law=law)
+    noise, _ = find_known(1.0, Target(1.0, 0.0, randomness="explicit"), law=law)
     with pytest.raises(TypeError, match="law must draw whole numbers"):
         noise.prepare([0.0])(noise_source(0))
 
@@ -365,7 +365,7 @@ def test_target_of_another_class_is_refused():
     with pytest.raises(TypeError, match="target must be a Target itself"):
         calibrate(np.ones((99, 1)), Own(1.0, 0.1), n_records=10)
     with pytest.raises(TypeError, match="target must be a Target itself"):
-        calibrate_known(1.0, Own(1.0, 0.0, randomness="explicit"))
+        find_known(1.0, Own(1.0, 0.0, randomness="explicit"))
 
 
 def test_law_that_may_change_is_refused():
@@ -465,7 +465,7 @@ def test_target_is_calibrated_as_it_says_what_is_random():
     with pytest.raises(ValueError, match="randomness must be 'implicit' or 'both'"):
         calibrate(differences, Target(1.0, 0.1, 0.0, "explicit"), n_records=1)
     with pytest.raises(ValueError, match="'explicit' for a known sensitivity"):
-        calibrate_known(1.0, Target(1.0, 0.1))
+        find_known(1.0, Target(1.0, 0.1))
 
 
 def test_pairs_are_answered_or_not():

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from noise_plans import learned_shape
 
-from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, find_known
 from skparisk.core.claim import Assumption
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
-from skparisk.sensitivity import calibrate, calibrate_known
+from skparisk.sensitivity import calibrate
 
 
 def differences_of(n_pairs, n_outputs=1):
@@ -199,7 +199,7 @@ def test_noise_for_a_small_level_has_a_fine_grid(k):
     made.append((choice, 1))
     for delta in (0.0, 1e-9):
         target = Target(epsilon, 0.6, delta, randomness="explicit")
-        made.append((calibrate_known(1.0, target, n_outputs=k)[0], k))
+        made.append((find_known(1.0, target, n_outputs=k)[0], k))
     for noise, n_outputs in made:
         assert noise.steps >= 4 * n_outputs * 2**20 / epsilon > 2**40
     target = Target(epsilon, 0.1, 1e-9)
@@ -210,8 +210,8 @@ def test_noise_for_a_small_level_has_a_fine_grid(k):
             calibrate(differences, target, law="gaussian", n_records=10)[0],
             np.sort(np.linalg.norm(differences, axis=1))[89],
         ),
-        (calibrate_known(1.0, explicit, law="gaussian", n_outputs=k)[0], 1.0),
-        (calibrate_known(1.0, at_risk, law="gaussian", n_outputs=k)[0], 1.0),
+        (find_known(1.0, explicit, law="gaussian", n_outputs=k)[0], 1.0),
+        (find_known(1.0, at_risk, law="gaussian", n_outputs=k)[0], 1.0),
     ):
         a = sensitivity / noise.noise_scale
         assert (
@@ -223,13 +223,13 @@ def test_noise_for_a_small_level_has_a_fine_grid(k):
 def test_a_known_risk_is_for_as_many_outputs_as_there_are():
     """The smallest level that a grid for one output is fine enough for."""
     target = Target(2.5 * 2.0**-29, 0.6, randomness="explicit")
-    noise, claim = calibrate_known(1.0, target)
+    noise, claim = find_known(1.0, target)
     assert noise.noise_scale > 0
     assert claim.risk == 0.6
     with pytest.raises(ValueError, match=r"^epsilon must be at least"):
-        calibrate_known(1.0, target, n_outputs=2)
+        find_known(1.0, target, n_outputs=2)
     with pytest.raises(ValueError, match=r"^epsilon must be larger for this many"):
-        calibrate_known(1.0, replace(target, epsilon=5e-324))
+        find_known(1.0, replace(target, epsilon=5e-324))
 
 
 def test_why_pairs_have_no_answer_is_added_to_the_error():

@@ -23,7 +23,6 @@ from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.mechanisms import Exponential, GaussianMechanism, LaplaceMechanism
-from skparisk.sensitivity import calibrate_known
 
 DECLARED = Assumption.DECLARED_SENSITIVITY
 L2 = {"norm": "l2", "law": "gaussian"}
@@ -106,9 +105,7 @@ def test_number_is_short_for_laplace_noise_without_a_risk():
 
 def test_large_risk_over_the_noise_spares_noise_for_one_output_only():
     target = Target(EPSILON, 0.8, randomness="explicit")
-    (one, claim), (two, other) = (
-        calibrate_known(0.5, target, n_outputs=n) for n in (1, 2)
-    )
+    (one, claim), (two, other) = (find_known(0.5, target, n_outputs=n) for n in (1, 2))
     shift = EPSILON - 2 * math.log(2 * (1 - 0.8))
     assert one.noise_scale == pytest.approx(0.5 / shift, rel=GRID)
     assert two.noise_scale == pytest.approx(0.5 / EPSILON, rel=GRID)
@@ -166,8 +163,8 @@ def test_seeded_noise_voids_it():
     ],
 )
 def test_noise_for_a_number_says_what_it_rests_on(target, law):
-    noise, plain = calibrate_known(2.0, target, law=law)
-    _, told = calibrate_known(2.0, target, law=law, n_records=7, relation="add-remove")
+    noise, plain = find_known(2.0, target, law=law)
+    _, told = find_known(2.0, target, law=law, n_records=7, relation="add-remove")
     assert (plain.relation, told.relation) == ("replace-one", "add-remove")
     assert not plain.void
     assert (plain.evidence.n_records, told.evidence.n_records) == (1, 7)
@@ -179,7 +176,7 @@ def test_noise_for_a_number_says_what_it_rests_on(target, law):
     assert shift <= plain.loss.shift <= shift * (1 + 1e-5)
     for name in ("sensitivity", "n_outputs"):
         with pytest.raises(ValueError, match=f"^{name} must be"):
-            calibrate_known(**{"sensitivity": 2.0, "target": target, name: 0})
+            find_known(**{"sensitivity": 2.0, "target": target, name: 0})
 
 
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
@@ -196,14 +193,12 @@ def test_search_over_the_level_and_over_what_is_known():
 
 def test_sensitivity_is_not_proven_because_the_caller_says_so():
     target = Target(EPSILON, 0.0, randomness="explicit")
-    assert DECLARED in calibrate_known(1.0, target)[1].assumptions
+    assert DECLARED in find_known(1.0, target)[1].assumptions
     how = {"law": "laplace", "n_outputs": 1, "n_records": 1}
     how["relation"] = "replace-one"
     _, proven = find_known(1.0, target, **how, proven=True)
     assert proven.evidence.calibration == "bound"
     assert DECLARED not in proven.assumptions
-    with pytest.raises(TypeError, match="proven"):
-        calibrate_known(1.0, target, proven=True)
 
 
 class Hidden:

@@ -17,7 +17,6 @@ from sklearn.linear_model import LinearRegression
 
 from skparisk import (
     BudgetExceededError,
-    LearnedReference,
     PrivacyLedger,
     PrivateEstimator,
     PrivateKernelDensity,
@@ -31,6 +30,7 @@ from skparisk import (
     SensitivitySampler,
     TableReference,
     audit_reference,
+    learn_reference,
     private_score,
 )
 
@@ -327,7 +327,7 @@ def test_no_hash_of_private_records_is_kept():
     assert held_hashes(codes, TableReference(codes).sketch) > 250  # it would be found
     rows = RNG.uniform(size=(300, 2))
     half = SecretSample(0.5).draw(rows)
-    split = LearnedReference(SchemaReference([(0, 1), (0, 1)]), epsilon=9.0).learn(rows)
+    split = learn_reference(SchemaReference([(0, 1), (0, 1)]), rows, epsilon=9.0)
     known = TableReference(rows).sketch.features
     for held in (half._sketch, split):
         hashes = getattr(held, "features", np.empty((2, 0)))

@@ -20,11 +20,9 @@ from skparisk import (
     BudgetExceededError,
     CalibrationError,
     IncompatibleError,
-    LearnedReference,
     PrivacyLeakWarning,
     PrivacyLedger,
     PrivateEstimator,
-    PrivateGridSearchCV,
     PrivateKernelDensity,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -32,18 +30,17 @@ from skparisk import (
     ReferenceWarning,
     SchemaReference,
     SensitivitySampler,
+    audit_claim,
     audit_reference,
+    learn_reference,
 )
 from skparisk.core.claim import Assumption, as_certificate
-from skparisk.core.noise import NoiseShape
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.model_selection._fits import declared_certificate
 from skparisk.queries import MeanQuery
 from skparisk.reference import (
     Categories,
     Interval,
-    LearnedRecords,
-    TableReference,
+    LearnedReference,
 )
 from skparisk.reference._learning import Learning
 from skparisk.reference._synthesis import (
@@ -64,18 +61,25 @@ Y = (X @ [1.0, -1.0] + RNG.normal(size=N)).clip(-5, 5)
 LABELS = np.where(Y > 0, "yes", "no")
 COLUMNS = [(-3.0, 3.0), (-3.0, 3.0)]
 SCHEMA = SchemaReference(COLUMNS, target=(-5.0, 5.0))
-LEARNED = LearnedReference(SCHEMA, epsilon=1.0)
 
 
-def sampler(reference=LEARNED, **parameters):
+def learned(X=X, y=Y, schema=SCHEMA, epsilon=1.0, **how):
+    """Learn from a fifth of the records above, and return the others as well."""
+    split = learn_reference(schema, X, y, epsilon=epsilon, **how)
+    y = None if y is None else y[split.others]
+    return split.reference, X[split.others], y
+
+
+def sampler(reference=None, **parameters):
     """Few pairs."""
     return SensitivitySampler(reference=reference, **{"n_pairs": 39} | parameters)
 
 
-def fitted(reference=LEARNED, epsilon=1.0, **parameters):
-    """A model of the records above."""
+def fitted(learning=1.0, epsilon=1.0, **parameters):
+    """A model of the records that a law was not learned from."""
+    reference, *own = learned(epsilon=learning)
     source = sampler(reference, **parameters)
-    return PrivateRidge(epsilon=epsilon, random_state=0, sensitivity=source).fit(X, Y)
+    return PrivateRidge(epsilon=epsilon, random_state=0, sensitivity=source).fit(*own)
 
 
 # What the law is made of
@@ -166,8 +170,8 @@ def test_without_noise_the_law_is_that_of_the_records():
     z = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], size=20_000)
     records = np.column_stack([z.clip(-4, 4), z[:, 0] > 1])
     schema = SchemaReference([(-4.0, 4.0)] * 2, target={0: 1, 1: 1})
-    law = LearnedReference(schema, epsilon=1e6)
-    drawn, y = law.learn(records[:, :2], records[:, 2]).reference.sample(20_000, rng)
+    law, *_ = learned(records[:, :2], records[:, 2], schema, epsilon=1e6)
+    drawn, y = law.sample(20_000, rng)
     np.testing.assert_allclose(drawn.std(axis=0), 1, atol=0.05)
     assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(0.7, abs=0.05)
     assert y.mean() == pytest.approx((z[:, 0] > 1).mean(), abs=0.02)
@@ -175,9 +179,8 @@ def test_without_noise_the_law_is_that_of_the_records():
 
 
 def test_what_is_mostly_noise_is_a_warning_and_a_proviso():
-    few = LearnedReference(SCHEMA, epsilon=0.05)
     with pytest.warns(ReferenceWarning, match="mostly noise"):
-        model = fitted(few)
+        model = fitted(0.05)
     assert Assumption.NOISY_LAW in model.certificate_.assumptions
     assert not tells_something(100, 0.05, 3)
     assert tells_something(100, 1.0, 3)
@@ -188,22 +191,23 @@ def test_what_is_mostly_noise_is_a_warning_and_a_proviso():
 
 def test_the_level_is_the_larger_one():
     """Also of other levels, and of what an attacker gains."""
-    for learned, released in [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)]:
+    for learning, released in [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)]:
         for randomness in ["implicit", "both"]:
-            reference = LearnedReference(SCHEMA, epsilon=learned)
-            model = fitted(reference, released, randomness=randomness)
+            model = fitted(learning, released, randomness=randomness)
             claim = model.certificate_
-            assert claim.epsilon == model.epsilon_ == max(learned, released)
+            assert claim.epsilon == model.epsilon_ == max(learning, released)
             assert claim.risk <= 0.05
             assert claim.private
             assert claim.loss is None
-            assert claim.risk_at(learned * 0.99) == 1
+            assert claim.risk_at(learning * 0.99) == 1
             assert claim.evidence.n_records == N - N // 5
-            assert claim.advantage.mean >= np.tanh(learned / 2)
+            assert claim.advantage.mean >= np.tanh(learning / 2)
             assert Assumption.LEARNED_REFERENCE in claim.assumptions
             assert "learned by histograms and a copula" in claim.guarantee
             assert model.sampler_.calibrate(epsilon=3.0).certificate_.epsilon == 3.0
-            assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
+            assert (
+                model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learning
+            )
 
 
 def test_learning_has_a_level():
@@ -220,24 +224,13 @@ def entries(ledger):
     return [entry.certificate.epsilon for entry in ledger.releases]
 
 
-def test_a_fit_is_charged_once_for_the_larger_level():
-    with PrivacyLedger(1.0, gamma=0.05) as ledger:
-        model = fitted(LearnedReference(SCHEMA, epsilon=1.0), epsilon=0.5)
-    assert model.epsilon_ == 1.0
-    assert entries(ledger) == [1.0]
-    assert ledger.spent.risk == pytest.approx(0.05)
-    assert model.certificate_.assumptions <= ledger.spent.assumptions
-
-
 def test_what_does_not_fit_is_refused_before_anything_is_learned(monkeypatch):
     called = []
     monkeypatch.setattr(
         "skparisk.reference._learned.learn_copula", lambda *_, **__: called.append(_)
     )
     with PrivacyLedger(0.9) as ledger, pytest.raises(BudgetExceededError):
-        fitted(epsilon=0.5)
-    with PrivacyLedger(0.9), pytest.raises(BudgetExceededError):
-        LEARNED.learn(X, Y)
+        learned()
     assert not called
     assert not entries(ledger)
 
@@ -248,36 +241,36 @@ def test_learning_is_charged_though_the_release_fails(monkeypatch):
     def still(law, n_records, rng, **_):
         return np.ones((n_records, 2)), np.ones(n_records)
 
-    monkeypatch.setattr(LearnedRecords, "_draw", still)
+    monkeypatch.setattr(LearnedReference, "_draw", still)
     with PrivacyLedger(5.0) as ledger, pytest.raises(CalibrationError):
-        PrivateRidge(gamma=0.05, sensitivity=sampler()).fit(X, Y)
+        fitted(gamma=0.05)
     assert entries(ledger) == [1.0]
 
 
 def test_releases_from_one_law_are_charged_by_themselves():
-    """And the learning when it is done; a shape of the caller's is told as well."""
+    """And the learning when it is done."""
     with PrivacyLedger(5.0) as ledger:
-        split = LEARNED.learn(X, Y)
-        own = X[split.others], Y[split.others]
+        reference, *own = learned()
         for _ in range(2):
             model = PrivateRidge(epsilon=0.25, random_state=0)
-            model.set_params(sensitivity=sampler(split.reference)).fit(*own)
+            model.set_params(sensitivity=sampler(reference)).fit(*own)
             assert model.epsilon_ == 1.0
     assert entries(ledger) == [1.0, 0.25, 0.25]
 
 
 def test_a_seed_voids_the_claim():
     with pytest.warns(PrivacyLeakWarning, match="repeatable"):
-        one, two = (fitted(noise_random_state=3) for _ in range(2))
-    assert one.certificate_.void
-    np.testing.assert_array_equal(one.coef_, two.coef_)
-    with pytest.warns(PrivacyLeakWarning, match="repeatable"):
-        splits = [LEARNED.learn(X, Y, noise_random_state=3) for _ in range(2)]
-    one, two = (split.others for split in splits)
-    np.testing.assert_array_equal(one, two)
+        (one, *own), (two, *same) = (learned(noise_random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(own[0], same[0])
+    drawn = [law.sample(9, np.random.default_rng(0))[0] for law in (one, two)]
+    np.testing.assert_array_equal(*drawn)
     state = np.random.default_rng(0)
-    with pytest.warns(PrivacyLeakWarning, match="repeatable"):
-        assert LEARNED.learn(X, Y, noise_random_state=state).reference
+    with (
+        PrivacyLedger(2.0) as ledger,
+        pytest.warns(PrivacyLeakWarning, match="repeatable"),
+    ):
+        learned(noise_random_state=state)
+    assert ledger.spent.void
 
 
 # How records are split
@@ -286,8 +279,8 @@ def test_a_seed_voids_the_claim():
 def test_records_are_split_at_random_by_position():
     """Sorted records as well; what was learned from is not in the rest."""
     rows = np.arange(1000.0)[:, None]
-    reference = LearnedReference(SchemaReference([(0.0, 1000.0)]), 1.0, fraction=0.3)
-    rest = [set(rows[reference.learn(rows).others, 0]) for _ in range(2)]
+    how = {"schema": SchemaReference([(0.0, 1000.0)]), "fraction": 0.3}
+    rest = [set(learned(rows, None, **how)[1][:, 0]) for _ in range(2)]
     for others in rest:
         assert others < set(rows[:, 0])
         assert len(others) == 700
@@ -297,7 +290,7 @@ def test_records_are_split_at_random_by_position():
 
 def test_records_that_were_learned_from_are_refused():
     """By estimators and samplers, as long as the law is known in this process."""
-    split = LEARNED.learn(X, Y)
+    split = learn_reference(SCHEMA, X, Y, epsilon=1.0)
     others = np.setdiff1d(np.arange(N), split.others)
     with pytest.raises(ValueError, match="must not be those that"):
         PrivateRidge(sensitivity=sampler(split.reference)).fit(X[others], Y[others])
@@ -305,14 +298,13 @@ def test_records_that_were_learned_from_are_refused():
         PrivateRidge(sensitivity=sampler(None)).fit(
             X[others], Y[others], X_reference=split.reference
         )
-    law = LearnedReference(SchemaReference(COLUMNS), 1.0).learn(X)
-    mean = SensitivitySampler(MeanQuery(), reference=law.reference, n_pairs=39).fit(X)
-    assert mean.n_records_ == 400
+    law, own, _ = learned(y=None, schema=SchemaReference(COLUMNS))
+    mean = SensitivitySampler(MeanQuery(), reference=law, n_pairs=39).fit(own)
     with pytest.raises(ValueError, match="must not be those that"):
         mean.release(X)
     with pytest.raises(ValueError, match="must not be those that"):
         PrivateRidge(sensitivity=mean).fit(X, Y)
-    assert mean.release(X[law.others]).shape == (2,)
+    assert mean.release(own).shape == (2,)
 
 
 def test_nothing_of_the_records_stays():
@@ -320,9 +312,10 @@ def test_nothing_of_the_records_stays():
     secret = np.full(2, 1.0625001234567)
     records = np.vstack([X, np.tile(secret, (100, 1))])
     y = np.append(Y, np.full(100, 2.71828182845))
-    split = LEARNED.learn(records, y)
-    source = sampler()
-    model = PrivateRidge(sensitivity=source, random_state=0).fit(records, y)
+    split = learn_reference(SCHEMA, records, y, epsilon=1.0)
+    source = sampler(split.reference)
+    model = PrivateRidge(sensitivity=source, random_state=0)
+    model.fit(records[split.others], y[split.others])
     for saved in (split, split.reference, model, model.sampler_):
         text = pickle.dumps(saved)
         assert secret[:1].tobytes() not in text
@@ -330,7 +323,7 @@ def test_nothing_of_the_records_stays():
     again = pickle.loads(pickle.dumps(model.sampler_))
     assert again.certificate_ == model.certificate_
     assert again.claim_.charge == model.sampler_.claim_.charge
-    assert source.reference is LEARNED
+    assert source.reference is split.reference
 
 
 # Estimators and tables
@@ -339,15 +332,12 @@ def test_nothing_of_the_records_stays():
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", [PrivateLogisticRegression, PrivateLinearSVC])
 def test_classifiers_have_the_declared_classes(estimator):
-    """Learned in one fit, or before."""
+    """Wherever the reference is given."""
     schema = SchemaReference(COLUMNS, target=["no", "yes", "maybe"])
-    reference = LearnedReference(schema, epsilon=2.0)
-    split = reference.learn(X, LABELS)
-    own = X[split.others], LABELS[split.others]
+    reference, *own = learned(y=LABELS, schema=schema, epsilon=2.0)
     for model in (
-        estimator(sensitivity=sampler(reference)).fit(X, LABELS),
-        estimator(sensitivity=sampler(None)).fit(X, LABELS, X_reference=reference),
-        estimator(sensitivity=sampler(split.reference)).fit(*own),
+        estimator(sensitivity=sampler()).fit(*own, X_reference=reference),
+        estimator(sensitivity=sampler(reference)).fit(*own),
     ):
         assert model.classes_.tolist() == ["maybe", "no", "yes"]
         assert model.certificate_.private
@@ -369,7 +359,8 @@ def test_frames_have_their_structure_from_the_learned_law():
         target=(-5.0, 5.0),
         missing={"share": 0.1},
     )
-    law = LearnedReference(schema, 1.0).learn(frame, Y).reference
+    split = learn_reference(schema, frame, Y, epsilon=1.0)
+    law, own = split.reference, frame.iloc[split.others]
     drawn, _ = law.sample(1000, np.random.default_rng(0))
     assert drawn["age"].isin(range(18, 91)).all()
     assert 0 < drawn["share"].isna().mean() < 1
@@ -380,9 +371,9 @@ def test_frames_have_their_structure_from_the_learned_law():
         ),
         LinearRegression(),
     )
-    model = PrivateEstimator(
-        inner, gamma=0.2, sensitivity=sampler(LearnedReference(schema, 1.0), n_pairs=9)
-    ).fit(frame, Y)
+    model = PrivateEstimator(inner, gamma=0.2, sensitivity=sampler(law, n_pairs=9)).fit(
+        own, Y[split.others]
+    )
     assert model.predict(frame).shape == (N,)
     assert model.certificate_.private
 
@@ -391,30 +382,28 @@ def test_what_takes_no_targets_learns_none():
     """Also from a schema that has some."""
     box = X / 6 + 0.5
     schema = SchemaReference([(0.0, 1.0)] * 2, target=(0.0, 1.0))
-    model = PrivateKernelDensity(
-        0.2,
-        bounds=(0, 1),
-        lattice_size=3,
-        sensitivity=sampler(LearnedReference(schema, 1)),
-    ).fit(box)
-    assert isinstance(model.sampler_.reference, LearnedRecords)
-    assert not isinstance(
-        model.sampler_.reference.sample(3, np.random.default_rng(0)), tuple
-    )
-    assert model.sampler_.reference.whole.y is None
+    reference, own, _ = learned(box, None, schema)
+    PrivateKernelDensity(
+        0.2, bounds=(0, 1), lattice_size=3, sensitivity=sampler(reference)
+    ).fit(own)
+    assert not isinstance(reference.sample(3, np.random.default_rng(0)), tuple)
+    assert reference.whole.y is None
 
 
 @pytest.mark.slow
 def test_what_was_learned_is_audited():
     audit_of = RNG.normal(size=(5000, 2)).clip(-3, 3)
     y = (audit_of @ [1.0, -1.0] + RNG.normal(size=5000)).clip(-5, 5)
-    for model in (
-        fitted(),
-        PrivateRidge(random_state=0).fit(X, Y, X_reference=LEARNED),
-    ):
-        audit = audit_reference(model, audit_of, y, epsilon=1.0, random_state=0)
-        assert audit.upper <= 1
-        assert model.certificate_.evidence.audit is not None
+    model = fitted()
+    audit = audit_reference(model, audit_of, y, epsilon=1.0, random_state=0)
+    assert audit.upper <= 1
+    assert model.certificate_.evidence.audit is not None
+
+
+def test_a_claim_from_a_learned_law_is_audited():
+    reference, *own = learned(np.tile(X, (3, 1)), np.tile(Y, 3))
+    model = PrivateRidge(sensitivity=sampler(reference))
+    assert audit_claim(model, *own, n_releases=40).claim.epsilon == 1.0
 
 
 # What is refused
@@ -422,76 +411,41 @@ def test_what_was_learned_is_audited():
 
 def test_what_makes_no_sense_is_refused():
     for arguments, message in [
-        ((7, 1.0), "schema must be a SchemaReference"),
-        ((SCHEMA, 0.0), "epsilon of the LearnedReference"),
-        ((SCHEMA, 1.0, 1.0), "fraction must be a number"),
-        ((SCHEMA, 1.0, True), "fraction must be a number"),
+        ({"schema": 7}, "schema must be a SchemaReference"),
+        ({"epsilon": 0.0}, "epsilon of the learning"),
+        ({"fraction": 1.0}, "fraction must be a number"),
+        ({"fraction": True}, "fraction must be a number"),
     ]:
         with pytest.raises(ValueError, match=message):
-            LearnedReference(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_records": 500}, "n_records must be None or 400"),
-        ({"relation": "add-remove"}, "relation 'replace-one'"),
-    ],
-)
-def test_sizes_are_those_of_the_split(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        fitted(**parameters)
+            learned(**arguments)
 
 
 def test_records_must_fit_the_schema():
     with pytest.raises(IncompatibleError, match="numbers must be equal"):
-        PrivateRidge(sensitivity=sampler()).fit(X[:, :1], Y)
+        learned(X[:, :1])
     with pytest.raises(IncompatibleError, match="has 1 targets, but y has 2"):
-        PrivateRidge(sensitivity=sampler()).fit(X, np.column_stack([Y, Y]))
+        learned(y=np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match="same number of records"):
-        LEARNED.learn(X, Y[1:])
+        learn_reference(SCHEMA, X, Y[1:], epsilon=1.0)
     with pytest.raises(ValueError, match="leaves none to learn from"):
-        PrivateRidge(sensitivity=sampler()).fit(X[:4], Y[:4])
-    with pytest.raises(ValueError, match="must be learned from private records"):
-        sampler().set_params(query=MeanQuery()).fit(X)
-    with pytest.raises(ValueError, match=r"1 target, but the schema.*declares 0"):
-        LearnedReference(SchemaReference(COLUMNS), 1.0).learn(X, Y)
-    law = LEARNED.learn(X, Y).reference
+        learned(X[:4], Y[:4])
+    with pytest.raises(ValueError, match="y must be None with a schema"):
+        learned(schema=SchemaReference(COLUMNS))
+    law, own, _ = learned()
     with pytest.raises(ValueError, match="relation must be 'replace-one'"):
-        sampler(law, query=MeanQuery(), relation="add-remove", n_records=9).fit(X)
-
-
-def test_there_is_one_reference():
-    table = TableReference(X[:9], Y[:9])
-    with pytest.raises(ValueError, match="there can be only one reference"):
-        PrivateRidge(sensitivity=sampler(table)).fit(X, Y, X_reference=LEARNED)
+        sampler(law, query=MeanQuery(), relation="add-remove", n_records=9).fit(own)
 
 
 def test_a_level_goes_with_what_certifies_one():
-    """If it was learned before as well."""
     with pytest.raises(ValueError, match="advantage must be None"):
         fitted(n_pairs=99, advantage=0.2)
-    split = LEARNED.learn(X, Y)
-    source = sampler(split.reference, n_pairs=99, advantage=0.2)
-    with pytest.raises(ValueError, match="advantage must be None"):
-        PrivateRidge(sensitivity=source).fit(X[split.others], Y[split.others])
-
-
-def test_searches_take_none():
-    """Each fit would learn anew."""
-    model = PrivateRidge(sensitivity=sampler())
-    with pytest.raises(ValueError, match="LearnedReference, which no search takes"):
-        PrivateGridSearchCV(model, {"alpha": [1.0]}).fit(X, Y)
-    assert declared_certificate(model) is None
 
 
 def test_copies_are_the_same_reference():
     """It is told what it is by its parameters, and not by records."""
-    assert clone(LEARNED) is copy.deepcopy(LEARNED) is LEARNED
-    assert repr(LEARNED).endswith("epsilon=1.0, fraction=0.2)")
-    assert LEARNED.description.startswith("a law that is learned")
-    law = LEARNED.learn(X, Y).reference
-    assert repr(law).startswith("LearnedRecords('drawn from a law")
+    law, *_ = learned()
+    assert clone(law) is copy.deepcopy(law) is law
+    assert repr(law).startswith("LearnedReference('drawn from a law")
     assert LaplaceMechanism(1, 1).epsilon == 1
 
 
@@ -504,14 +458,6 @@ def test_what_has_no_curve_or_gain_is_covered_as_well():
     assert claim.advantage.mean >= np.tanh(1.0)
 
 
-def test_what_is_found_out_later_is_told_to_ledgers_as_well():
-    """A shape of the caller's is on no charge that is made beforehand."""
-    with PrivacyLedger(1.0) as ledger:
-        model = fitted(noise_shape=NoiseShape(np.array([1.0, 2.0, 1.0])))
-    assert entries(ledger) == [1.0, 0.0]
-    assert model.certificate_.assumptions <= ledger.spent.assumptions
-
-
 @pytest.mark.parametrize("classifies", [False, True])
 def test_models_of_numbers_learn_from_frames_with_names(classifies):
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -519,8 +465,12 @@ def test_models_of_numbers_learn_from_frames_with_names(classifies):
     schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=target)
     model = PrivateLogisticRegression(1.0) if classifies else PrivateRidge(1.0)
     model.set_params(gamma=0.2, sensitivity=SensitivitySampler(n_pairs=40))
-    recipe = LearnedReference(schema, epsilon=1.0)
-    model.fit(frame, Y > 0 if classifies else Y, X_reference=recipe)
+    y = Y > 0 if classifies else Y
+    split = learn_reference(schema, frame, y, epsilon=1.0)
+    own, y = frame.iloc[split.others], y[split.others]
+    model.fit(own, y, X_reference=split.reference)
     assert model.epsilon_ == 1.0
     with pytest.raises(IncompatibleError, match="same order"):
-        model.fit(frame[["b", "a"]], Y, X_reference=recipe)
+        model.fit(own[["b", "a"]], y, X_reference=split.reference)
+    with pytest.raises(IncompatibleError, match="same order"):
+        learn_reference(schema, frame[["b", "a"]], Y, epsilon=1.0)

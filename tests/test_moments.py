@@ -17,11 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skparisk import (
     KnownSensitivity,
-    LearnedReference,
     PrivateMoments,
     SchemaReference,
     SecretSample,
     SensitivitySampler,
+    learn_reference,
 )
 from skparisk.exceptions import (
     CalibrationError,
@@ -428,10 +428,10 @@ def test_other_references_need_bounds():
     half = SensitivitySampler(n_pairs=60, reference=SecretSample(0.5))
     assert PrivateMoments(sensitivity=half, **bounds).fit(X, y).n_records_ == 200
     schema = SchemaReference([(-8, 12)] * 3, target=(-60, 90))
-    learned = SensitivitySampler(
-        n_pairs=60, reference=LearnedReference(schema, epsilon=1.0)
-    )
-    moments = PrivateMoments(sensitivity=learned, **bounds).fit(X, y)
+    split = learn_reference(schema, X, y, epsilon=1.0)
+    learned = SensitivitySampler(n_pairs=60, reference=split.reference)
+    moments = PrivateMoments(sensitivity=learned, **bounds)
+    moments.fit(X[split.others], y[split.others])
     assert moments.n_records_ < 400
     with pytest.raises(ValueError, match="bounds be given"):
         PrivateMoments(sensitivity=half).fit(X, y)

@@ -23,6 +23,7 @@ from skparisk.core.calibrate import (
     Terms,
     drawn_levels,
     drawn_scales,
+    find_known,
 )
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import (
@@ -37,7 +38,7 @@ from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import dandekar_noise_epsilon
-from skparisk.sensitivity import calibrate, calibrate_known
+from skparisk.sensitivity import calibrate
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))
@@ -96,10 +97,10 @@ class WorstOutput:
         return LAWS[self.law].levels(self.distances / scale, self.delta, **size)
 
 
-def find_known(sensitivity, *, epsilon, gamma, delta=0.0, n_outputs=1, **how):
+def known_level(sensitivity, *, epsilon, gamma, delta=0.0, n_outputs=1, **how):
     """Return noise for a known sensitivity, and what it certifies."""
     target = Target(epsilon, gamma, delta, "explicit")
-    noise, claim = calibrate_known(sensitivity, target, n_outputs=n_outputs, **how)
+    noise, claim = find_known(sensitivity, target, n_outputs=n_outputs, **how)
     curve = claim.evidence.curve
     return SimpleNamespace(scale=noise.noise_scale, risk=claim.risk, curve=curve)
 
@@ -468,7 +469,7 @@ def test_other_levels_hold_on_fresh_pairs_and_draws(level):
 @given(epsilon=levels, gamma=st.floats(0.01, 0.99), k=st.integers(1, 20))
 def test_explicit_laplace_is_exact(epsilon, gamma, k):
     """Noise alone buys something for one output and a risk of 1/2 or more only."""
-    level = find_known(2.0, epsilon=epsilon, gamma=gamma, n_outputs=k)
+    level = known_level(2.0, epsilon=epsilon, gamma=gamma, n_outputs=k)
     shift = 2.0 / level.scale
     assert laplace_loss_exceedance(epsilon, shift if k == 1 else 0.0) <= gamma
     if k > 1 or gamma < 0.5:
@@ -482,7 +483,7 @@ def test_explicit_laplace_is_exact(epsilon, gamma, k):
 @settings(derandomize=True, deadline=None)
 @given(epsilon=levels, delta=st.floats(1e-12, 0.9), k=st.integers(1, 20))
 def test_explicit_laplace_with_delta(epsilon, delta, k):
-    level = find_known(2.0, epsilon=epsilon, gamma=0.1, delta=delta, n_outputs=k)
+    level = known_level(2.0, epsilon=epsilon, gamma=0.1, delta=delta, n_outputs=k)
     shift = 2.0 / level.scale
     assert laplace_delta(epsilon, shift) <= delta
     assert shift == pytest.approx(epsilon - 2 * math.log1p(-delta), rel=GRID)
@@ -494,7 +495,7 @@ def test_explicit_laplace_with_delta(epsilon, delta, k):
 @given(epsilon=levels, gamma=st.floats(1e-6, 0.99), k=st.integers(1, 20))
 def test_explicit_gaussian_is_exact(epsilon, gamma, k):
     """a = z + sqrt(z^2 + 2 epsilon)."""
-    level = find_known(2.0, law="gaussian", epsilon=epsilon, gamma=gamma, n_outputs=k)
+    level = known_level(2.0, law="gaussian", epsilon=epsilon, gamma=gamma, n_outputs=k)
     z = ndtri(gamma)
     shift = 2.0 / level.scale
     assert shift == pytest.approx(z + math.sqrt(z**2 + 2 * epsilon), rel=10 * GRID)
@@ -505,13 +506,13 @@ def test_explicit_gaussian_is_exact(epsilon, gamma, k):
 
 
 def test_explicit_gaussian_with_delta_is_the_mechanism_for_it():
-    level = find_known(1.0, law="gaussian", epsilon=1.0, gamma=0.5, delta=1e-5)
+    level = known_level(1.0, law="gaussian", epsilon=1.0, gamma=0.5, delta=1e-5)
     assert level.scale == pytest.approx(3.730632, rel=1e-5)
     assert level.risk == 0
 
 
 def test_curve_of_one_output_is_the_exact_law():
-    level = find_known(1.0, epsilon=1.0, gamma=0.7)
+    level = known_level(1.0, epsilon=1.0, gamma=0.7)
     shift = 1 / level.scale
     for at, risk in level.curve:
         assert laplace_loss_exceedance(at, shift) <= risk

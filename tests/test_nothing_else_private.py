@@ -32,7 +32,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skparisk import (
     CalibrationError,
-    LearnedReference,
     PrivacyLeakWarning,
     PrivateEstimator,
     PrivateKernelDensity,
@@ -47,6 +46,7 @@ from skparisk import (
     TableReference,
     _progress,
     audit_reference,
+    learn_reference,
     mechanisms,
     private_score,
 )
@@ -107,7 +107,6 @@ TREE = make_pipeline(PREPARE, DecisionTreeClassifier(max_depth=3))
 BALL = {"sensitivity": "bound", "x_norm": 9.0, "classes": ["ash", "oak"]}
 BOX = {"sensitivity": "bound", "y_bounds": (-9, 9)}
 BY_HOLD_OUT = ExponentialSelection(y_bounds=(-9, 9))
-LEARNED = LearnedReference(SchemaReference([(-9, 9)] * 3, target=(-40, 40)), 1.0)
 
 
 def sampler(*query, **parameters):
@@ -162,9 +161,6 @@ FORMS = {
     },
     ("numbers", "labels", "none"): {
         "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
-    },
-    ("array", "targets", "none"): {
-        "learned": paired(PrivateRidge, sensitivity=sampler(reference=LEARNED)),
     },
     ("numbers", "targets", "clip"): {"ridge, clipped": paired(PrivateRidge)},
     ("numbers", "labels", "clip"): {
@@ -230,6 +226,13 @@ def scoring(scoring, model, target, **options):
     )
 
 
+def learning(frame, y, labels):
+    schema, X = SchemaReference([(-9, 9)] * 3, target=(-40, 40)), frame[NUMBERS]
+    split = learn_reference(schema, X.to_numpy(), y, epsilon=1.0, noise_random_state=0)
+    model = paired(PrivateRidge, sensitivity=sampler(reference=split.reference))
+    return model.fit(X.to_numpy()[split.others], y[split.others])
+
+
 def auditing(frame, *others):
     audited = sampler(middle, reference=TableReference(POINTS), **SETTINGS)
     options = {"n_blocks": 3, "random_state": 0, "noise_random_state": 0}
@@ -251,6 +254,7 @@ CASES = CLIPPED | {
     "records": asking(sampler(), "transform"),
     "choice": asking(sampler(middle, n_records=N, law="exponential")),
     "audit": auditing,
+    "learned": learning,
 }
 CASES |= {name: fitting(*fit) for name, fit in FITS.items()}
 

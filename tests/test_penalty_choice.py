@@ -14,7 +14,6 @@ from sklearn.preprocessing import FunctionTransformer
 from skparisk import (
     IncompatibleError,
     KnownSensitivity,
-    LearnedReference,
     PrivacyLeakWarning,
     PrivateLinearSVC,
     PrivateLogisticRegression,
@@ -23,6 +22,7 @@ from skparisk import (
     SecretSample,
     SensitivitySampler,
     audit_reference,
+    learn_reference,
 )
 from skparisk.linear_model._penalty_choice import Tried, _agree, _Fold, climb
 from skparisk.model_selection import PrivateGridSearchCV
@@ -37,7 +37,7 @@ LABELS = (Y > 0) * 1.0
 PUBLIC = {"X_reference": X[:120], "y_reference": Y[:120]}
 OWN = X[120:], Y[120:]
 BOX = SchemaReference([(-3, 3)] * 3, target=(-9.0, 9.0))
-LEARNED = LearnedReference(BOX, epsilon=0.5)
+LEARNED = learn_reference(BOX, X[:120], Y[:120], epsilon=0.5).reference
 FEW = SensitivitySampler(n_pairs=100)
 RIDGE = PrivateRidge(sensitivity=FEW, combine=None, random_state=0)
 LOGISTIC = PrivateLogisticRegression(sensitivity=FEW, combine=None)

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Lasso, LinearRegression, PoissonRegressor
 from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import KernelDensity, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -31,7 +31,7 @@ from skparisk._hints import distance
 from skparisk.core import Leak
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.reference import CallableReference, DensityReference, TableReference
+from skparisk.reference import CallableReference, TableReference
 
 RNG = np.random.default_rng(5)
 
@@ -572,39 +572,14 @@ def test_a_function_is_asked_for_a_few_records_and_may_refuse():
     assert PrivateRidge(1.0, sensitivity=sampler).fit(X, Y).certificate_.private
 
 
-@pytest.mark.parametrize("of_targets", [None, 3, (3,)])
-def test_a_kernel_density_of_private_records_is_recognized(of_targets):
-    """It holds them; of public ones it is a reference as any other."""
-    data, public = np.column_stack([X, Y]), np.column_stack([X_PUBLIC, Y_PUBLIC])
-    if of_targets is None:
-        data, public = X, X_PUBLIC
-    for records, private in ((data, True), (public, False)):
-        density = KernelDensity(bandwidth=0.1).fit(records[SHUFFLED])
-        reference = DensityReference(density, of_targets)
-        sampler = SensitivitySampler(
-            MeanQuery(), reference=reference, n_pairs=40, n_records=120, random_state=0
-        ).fit(X_PUBLIC, Y_PUBLIC)
-        assert reference.sketch.records is None or of_targets is not None
-        if private:
-            with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
-                sampler.release(X)
-        else:
-            sampler.release(X)
-        assert sampler.certificate_.reference_is_private is private
-
-
-def test_an_estimator_refuses_a_kernel_density_of_its_records():
-    """Which would stay in its parameters."""
-    density = KernelDensity(bandwidth=0.1).fit(np.column_stack([X, Y]))
-    few = SensitivitySampler(n_pairs=40, reference=DensityReference(density, 3))
-    with pytest.raises(ValueError, match="shares records with the training data"):
-        PrivateRidge(sensitivity=few).fit(X, Y)
-
-
 def test_other_densities_are_known_by_what_they_make():
     """Not by what they learned from: that this is public is the caller's word."""
     density = GaussianMixture(random_state=0).fit(X)
-    reference = DensityReference(density)
+    reference = CallableReference(
+        lambda n, rng: density.set_params(
+            random_state=np.random.RandomState(rng.bit_generator)
+        ).sample(n)[0]
+    )
     made, _ = density.sample(120)
     sampler = SensitivitySampler(
         MeanQuery(), reference=reference, n_pairs=40, n_records=120, random_state=0

@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
+from laws import FALSE_ALARM, SEEDS
 from scipy import stats
 from sklearn.base import clone
-from sklearn.mixture import GaussianMixture
-from sklearn.neighbors import KernelDensity
 
 from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.core import Doubt
@@ -22,7 +20,6 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     CallableReference,
     Categories,
-    DensityReference,
     Schema,
     TableReference,
     as_reference,
@@ -334,89 +331,6 @@ def test_tables_that_are_not_finite_numbers_are_refused_as_such(X, message):
         _ = TableReference(X).numbers
 
 
-# Densities
-
-LOW, HIGH, SHARE = 0.0, 50.0, 0.4
-
-
-@pytest.fixture(scope="module")
-def mixture():
-    """Two components far apart: records of one sample come sorted by component."""
-    density = GaussianMixture(2, random_state=0)
-    density.fit([[LOW - 1], [LOW + 1], [HIGH - 1], [HIGH + 1]])
-    density.means_ = np.array([[HIGH], [LOW]])
-    density.weights_ = np.array([1 - SHARE, SHARE])
-    density.covariances_ = np.ones((2, 1, 1))
-    return density
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_kernel_density_is_sampled(seed):
-    """KernelDensity takes its random_state as an argument."""
-    density = KernelDensity(bandwidth=0.5).fit([[0.0], [3.0]])
-    X, _ = records_drawn(DensityReference(density), 1000, 50, rng_of(seed))
-
-    def cdf(x, bandwidth=0.5):
-        return stats.norm.cdf([x, x - 3], scale=bandwidth).mean(axis=0)
-
-    assert_law(X.ravel(), cdf)
-    for wrong in (0.45, 0.55):
-        assert rejects_law(X.ravel(), lambda x, wrong=wrong: cdf(x, wrong))
-
-
-@pytest.mark.parametrize("kind", ["mixture", "kernel"])
-def test_samples_follow_the_generator_and_nothing_else(mixture, kind):
-    """An int as random_state of the density does not make all databases the same."""
-    density = mixture if kind == "mixture" else KernelDensity().fit([[0.0], [9.0]])
-    before = pickle.dumps(density)
-    reference = DensityReference(density)
-    first, again, other = (
-        records_drawn(reference, 3, 4, np.random.default_rng(s))[0] for s in (1, 1, 2)
-    )
-    assert (first == again).all()
-    assert len(np.unique(np.concatenate([first, other]))) == 24
-    assert pickle.dumps(density) == before
-
-
-def test_the_columns_of_targets_are_taken_out():
-    """An int gives one target per record, a sequence a row of targets."""
-    rng = np.random.default_rng(0)
-    density = GaussianMixture(random_state=0)
-    density.fit(rng.normal([0, 100, 200], 1, size=(50, 3)))
-    X, y = records_drawn(DensityReference(density, 1), 2, 5, rng)
-    assert X.shape == (2, 5, 2)
-    assert y.shape == (2, 5)
-    assert (np.round(X / 100) == [0, 2]).all()
-    assert (np.round(y / 100) == 1).all()
-    X, y = records_drawn(DensityReference(density, (2, 0)), 2, 5, rng)
-    assert X.shape == (2, 5, 1)
-    assert (np.round(X / 100) == 1).all()
-    assert (np.round(y / 100) == [2, 0]).all()
-    X, y = records_drawn(DensityReference(density, -1), 1, 5, rng)
-    assert (np.round(y / 100) == 2).all()
-
-
-class UnseededDensity:
-    """Has a sample method with a randomness of its own."""
-
-    def sample(self, n_samples):
-        return np.random.normal(size=(n_samples, 1))
-
-    def __repr__(self):
-        return "UnseededDensity()"
-
-
-def test_what_cannot_be_sampled_is_refused():
-    """A density needs a sample method whose randomness can be set."""
-    message = (
-        "density must be a fitted object with a method sample(n_samples), got 'normal'."
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
-        DensityReference("normal")
-    with pytest.raises(ValueError, match=r"density must have a random_state.*Unseeded"):
-        DensityReference(UnseededDensity())
-
-
 # Functions
 
 
@@ -501,10 +415,6 @@ def test_functions_are_described():
 
     described = CallableReference(Simulator()).description
     assert described.endswith("Simulator")
-    density = KernelDensity().fit([[0.0]])
-    assert repr(DensityReference(density)) == (
-        "DensityReference('records sampled from a fitted KernelDensity')"
-    )
 
 
 def test_anything_else_is_no_reference():
@@ -513,18 +423,6 @@ def test_anything_else_is_no_reference():
         message = r"reference must be a TableReference, .* SecretSample or a callable"
         with pytest.raises(ValueError, match=message):
             as_reference(reference)
-
-
-def test_target_columns_that_are_none_are_refused():
-    for columns in [9, (0, -10), "a", 1.5, True]:
-        mixture = GaussianMixture(random_state=0).fit(
-            np.random.default_rng(0).normal(size=(9, 3))
-        )
-        reference = DensityReference(mixture, columns)
-        with pytest.raises(
-            ValueError, match=r"target_columns must be whole numbers in \[-3, 3"
-        ):
-            records_drawn(reference, 2, 6, rng_of(0))
 
 
 # Clipping to the range of a table

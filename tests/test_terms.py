@@ -79,7 +79,7 @@ def test_a_risk_that_takes_too_many_pairs_is_told():
 
 def test_what_does_not_go_together():
     differences, given = np.ones((99, 2)), {"n_records": 10}
-    with pytest.raises(ValueError, match="see calibrate_known"):
+    with pytest.raises(ValueError, match="see KnownSensitivity"):
         calibrate(differences, Target(1.0, 0.05, randomness="explicit"), **given)
     given["law"] = "exponential"
     for shape in ("auto", "isotropic", NoiseShape()):

@@ -10,7 +10,6 @@ from sklearn.linear_model import Lasso
 from sklearn.naive_bayes import GaussianNB
 
 from skparisk import (
-    LearnedReference,
     PrivacyLeakWarning,
     PrivateEstimator,
     PrivateLinearSVC,
@@ -22,6 +21,7 @@ from skparisk import (
     SensitivitySampler,
     TableReference,
     audit_reference,
+    learn_reference,
 )
 from skparisk.core import words
 from skparisk.core.calibrate import Target
@@ -144,16 +144,17 @@ def test_other_references_stand(reference):
     X = RNG.uniform(size=(600, 1))
     y = X[:, 0]
     schema = SchemaReference([(0.0, 1.0)], target=(0.0, 1.0))
+    split = learn_reference(schema, X[200:], y[200:], epsilon=1.0)
     given = {
         "table": TableReference(X[:200], y[:200]),
         "secret": SecretSample(0.5),
-        "learned": LearnedReference(schema, epsilon=1.0),
+        "learned": split.reference,
     }[reference]
     sampler = SensitivitySampler(reference=given, n_pairs=100)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = PrivateRidge(1.0, sensitivity=sampler, random_state=0)
-        model.fit(X[200:], y[200:])
+        model.fit(X[200:][split.others], y[200:][split.others])
     assert model.certificate_.private
     measured = "0.14 for logistic regression" in str(model.certificate_)
     assert measured == (reference == "learned")

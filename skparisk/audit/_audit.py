@@ -58,8 +58,6 @@ from skparisk.neighbors import Database, sample_people
 from skparisk.queries import RecordQuery
 from skparisk.queries._given import as_query, is_asked_again
 from skparisk.reference import (
-    LearnedRecords,
-    LearnedReference,
     Reference,
     SchemaReference,
     TableReference,
@@ -270,12 +268,6 @@ class Audited:
                 "search has found."
             )
         _check_target(model, source)
-        learned = getattr(getattr(model, "sampler_", None), "reference", None)
-        if isinstance(learned, LearnedRecords) and (
-            table is None or isinstance(table, LearnedReference)
-        ):  # what was learned stands for what it was to be learned by
-            table, given = learned, {"X_reference": learned}
-            source = clone(source).set_params(reference=None)
         reference = source.reference
         Groups(groups).check(source, table)
         if isinstance(reference, SecretSample | SecretDraw):

@@ -156,12 +156,6 @@ class Audited:
         sampler = getattr(fitted, "sampler_", None)
         known = None
         if isinstance(sampler, SensitivitySampler):
-            if sampler.pairs_.learning is not None:
-                raise IncompatibleError(
-                    "An audit with a LearnedReference would learn it anew for each "
-                    "release. Give the law that was learned as the reference, "
-                    "X_reference=model.sampler_.reference, and audit that."
-                )
             # The pairs are public, and drawn once: what is audited is the release.
             kept: dict[str, Any] = {"sensitivity": FrozenEstimator(sampler)}
             own = estimator.get_params(deep=False)

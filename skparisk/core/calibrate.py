@@ -176,7 +176,7 @@ class Target:
         if (self.randomness == Scope.NOISE) == sampled:
             raise ValueError(
                 "randomness must be 'implicit' or 'both' for sampled pairs, and "
-                "'explicit' for a known sensitivity (see calibrate_known), got "
+                "'explicit' for a known sensitivity (see KnownSensitivity), got "
                 f"{self.randomness!r}."
             )
         if self.advantage is not None:
@@ -1149,8 +1149,9 @@ def find_known(
 ) -> tuple[AdditiveNoise, Certificate]:
     """Return noise for a sensitivity that is known, or proven, and its certificate.
 
-    See :func:`~skparisk.sensitivity.calibrate_known`. With `proven` no word of the
-    caller's is in it: whoever says so must have proven it.
+    The target has the randomness "explicit", and a delta, or a risk over the noise, or
+    a gamma of 0: every pair and output then keeps the level. With `proven` no word of
+    the caller's is in it: whoever says so must have proven it.
 
     **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
     exceeds the level with probability at most the risk over the noise.

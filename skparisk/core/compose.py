@@ -576,11 +576,13 @@ def post_process(release: Any) -> Certificate:
 
     Examples
     --------
-    >>> from skparisk.core import Target, post_process
-    >>> from skparisk.sensitivity import calibrate_known
-    >>> target = Target(0.6, 0.05, randomness="explicit")
-    >>> _, release = calibrate_known(1.0, target, law="gaussian")
-    >>> post_process(release).delta, post_process(release).risk
+    >>> from skparisk import KnownSensitivity, PrivateRidge
+    >>> from skparisk.core import post_process
+    >>> from skparisk.datasets import load_census
+    >>> known = KnownSensitivity(0.004, norm="l2", law="gaussian", at_risk=True)
+    >>> ridge = PrivateRidge(epsilon=0.6, sensitivity=known)
+    >>> claim = ridge.fit(*load_census(return_X_y=True)).certificate_
+    >>> post_process(claim).delta, post_process(claim).risk
     (0.05, 0.0)
     """
     g = as_certificate(release)

@@ -16,7 +16,6 @@ from skparisk.linear_model._penalty_choice import (
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._linear import CorrectionQuery, LinearQuery, UnitsQuery, in_units
 from skparisk.reference import (
-    LearnedReference,
     Reference,
     SchemaReference,
     SecretSample,
@@ -142,7 +141,7 @@ def _why_not(source: SensitivitySource, table: Reference | None) -> str | None:
     given = source.reference if table is None else table
     if given is None:
         return "there is none, so give X_reference and y_reference, or a number"
-    if isinstance(given, LearnedReference) or getattr(given, "learning", None):
+    if getattr(given, "learning", None):
         return "this one is learned from private records, so give a number"
     if isinstance(given, SchemaReference):
         return "targets of a schema have nothing to do with features, so give a number"

@@ -40,7 +40,6 @@ from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger
 from skparisk.ledger._open import tell_open
 from skparisk.neighbors import named_rows
-from skparisk.reference import LearnedReference
 from skparisk.reference._records import as_records
 from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
@@ -228,13 +227,6 @@ def declared_certificate(estimator: Any) -> Certificate | None:
         for name in private
         for other, part in parts.items()
     )
-    # The number of records to learn from depends on that of all records.
-    samplers = [_source(parts[name]) for name in private]
-    unclear |= any(
-        isinstance(sampler.reference, LearnedReference)
-        for sampler in samplers
-        if sampler is not None
-    )
     if unclear or not private:
         return None
     return compose_basic([_declared(parts[name]) for name in private])
@@ -390,13 +382,6 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
     X, y = rows_of(records.X), rows_of(records.y)
     own = RecordSketch.of(hide_values(as_records, X, "X"))
     samplers = find_samplers(estimators)
-    if any(isinstance(sampler.reference, LearnedReference) for sampler in samplers):
-        raise ValueError(
-            "A SensitivitySampler of the estimator has a LearnedReference, which no "
-            "search takes: each fit would learn anew from other records. Choose on "
-            "public records, by simulate_scores, and fit once; or learn once, and "
-            "search among the records that remain."
-        )
     if any(isinstance(s.reference, SecretSample | SecretDraw) for s in samplers):
         raise ValueError(
             "A SensitivitySampler of the estimator has a SecretSample as its "

@@ -18,8 +18,12 @@ from skparisk.reference._base import (
 )
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._domain import Categories, Domain, Interval
-from skparisk.reference._learned import LearnedRecords, LearnedReference, LearnedSplit
-from skparisk.reference._made import CallableReference, DensityReference
+from skparisk.reference._learned import (
+    LearnedReference,
+    LearnedSplit,
+    learn_reference,
+)
+from skparisk.reference._made import CallableReference
 from skparisk.reference._records import Schema
 from skparisk.reference._schema import SchemaReference
 from skparisk.reference._secret import SecretDraw, SecretSample
@@ -28,11 +32,9 @@ from skparisk.reference._table import TableReference
 __all__ = [
     "CallableReference",
     "Categories",
-    "DensityReference",
     "Domain",
     "DrawnRecords",
     "Interval",
-    "LearnedRecords",
     "LearnedReference",
     "LearnedSplit",
     "RecordPool",
@@ -43,6 +45,7 @@ __all__ = [
     "SchemaReference",
     "SecretSample",
     "TableReference",
+    "learn_reference",
 ]
 
 
@@ -66,7 +69,7 @@ def as_reference(reference: Any, X: Any = None, y: Any = None) -> Reference:
     if not isinstance(reference, type) and callable(reference):
         return CallableReference(reference)
     raise ValueError(
-        "reference must be a TableReference, DensityReference, SchemaReference, "
-        "SecretSample or a callable (n_records, rng) -> X or (X, y); got an object of "
+        "reference must be a TableReference, SchemaReference, SecretSample or a "
+        "callable (n_records, rng) -> X or (X, y); got an object of "
         f"type {type(reference).__name__}."
     )

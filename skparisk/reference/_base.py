@@ -241,11 +241,6 @@ class Reference(Protocol):
         return None
 
     @property
-    def usual_n_records(self) -> int | None:
-        """Default size of a database; None: that of `X`."""
-        return None
-
-    @property
     def targets(self) -> NDArray[Any] | None:
         """Targets, of any number, among which are all classes; None: not known."""
         return None

@@ -27,15 +27,8 @@ class Learning:
     def as_certificate(self) -> Certificate:
         """Return what holds for the records that it was learned from."""
         return mint(
-            epsilon=self.epsilon,
-            randomness=Scope.NOISE,
-            relation="replace-one",
+            epsilon=self.epsilon, randomness=Scope.NOISE, relation="replace-one"
         )
-
-    @property
-    def assumptions(self) -> frozenset[Assumption]:
-        """What a release whose pairs come from the learned law rests on."""
-        return frozenset({Assumption.LEARNED_REFERENCE})
 
     def check_target(self, target: Any) -> None:
         """Refuse to certify the learning together with what has no level."""
@@ -53,4 +46,6 @@ class Learning:
         holds for it, and of other levels those that are not smaller than that of the
         learning. No law of the loss is known for both.
         """
-        return certificate.weaken(epsilon=self.epsilon, assumptions=self.assumptions)
+        return certificate.weaken(
+            epsilon=self.epsilon, assumptions={Assumption.LEARNED_REFERENCE}
+        )

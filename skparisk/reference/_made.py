@@ -1,9 +1,7 @@
-"""Records that are made: by a function, or by a generative model."""
+"""Records that are made by a function, such as those of a generative model."""
 
 from __future__ import annotations
 
-import copy
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -44,6 +42,12 @@ class CallableReference(Reference):
 
     description : str, default=None
         What is written on a certificate. None: the name of the function.
+
+    Notes
+    -----
+    A generative model must have been fitted to public records, or with a guarantee of
+    its own. ``np.random.RandomState(rng.bit_generator)`` is the generator in the form
+    that those of scikit-learn take.
 
     Examples
     --------
@@ -147,92 +151,3 @@ class _SampledSource:
                     f"returned {name} of shape {np.shape(array)}."
                 )
         return X, y
-
-
-class DensityReference(CallableReference):
-    """Records of a fitted generative model.
-
-    Parameters
-    ----------
-    density : object
-        Fitted, with a method ``sample(n_samples)``, such as scikit-learn's
-        `GaussianMixture` and `KernelDensity`. Its `random_state`, as an argument
-        or as a parameter, is set for each call; it must have one.
-
-    target_columns : int or sequence of int, default=None
-        Columns of the samples that are the targets, for a model of records
-        and targets together. None: the samples have no targets. An int gives
-        `y` of one dimension.
-
-    Notes
-    -----
-    It must have been fitted to public records, or with a guarantee of its own. Only a
-    `KernelDensity`, which holds its records, shows that it was fitted to private ones.
-
-    Examples
-    --------
-    >>> from sklearn.mixture import GaussianMixture
-    >>> from skparisk.reference import DensityReference
-    >>> mixture = GaussianMixture(random_state=0).fit([[0.0], [1.0], [2.0]])
-    >>> DensityReference(mixture)
-    DensityReference('records sampled from a fitted GaussianMixture')
-    """
-
-    def __init__(
-        self, density: Any, target_columns: int | tuple[int, ...] | None = None
-    ) -> None:
-        if isinstance(density, type) or not callable(getattr(density, "sample", None)):
-            raise ValueError(
-                "density must be a fitted object with a method sample(n_samples), "
-                f"got {density!r}."
-            )
-        arguments = inspect.signature(density.sample).parameters
-        self._seeded_by_argument = "random_state" in arguments
-        if not self._seeded_by_argument and not hasattr(density, "random_state"):
-            raise ValueError(
-                "density must have a random_state, as an argument of sample or as a "
-                "parameter, because otherwise its samples could not be repeated and "
-                f"would not be independent across workers; got {density!r}. Give a "
-                "callable (n_records, rng) -> X or (X, y) instead."
-            )
-        self.density = density
-        self.target_columns = target_columns
-        super().__init__(
-            self._sample_density,
-            f"records sampled from a fitted {type(density).__name__}",
-        )
-
-    def _sample_density(self, n_records: int, rng: np.random.Generator) -> Any:
-        # The stream of `rng` itself: seeds of 32 bits would repeat among many pairs.
-        state = np.random.RandomState(rng.bit_generator)
-        if self._seeded_by_argument:
-            drawn = self.density.sample(n_records, random_state=state)
-        else:
-            density = copy.copy(self.density)
-            density.random_state = state
-            drawn = density.sample(n_records)
-        # GaussianMixture returns the component of each sample as well.
-        return self._split(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn))
-
-    @cached_property
-    def sketch(self) -> RecordSketch | None:
-        """Hashes of the records that a kernel density holds, or that it makes."""
-        held = getattr(getattr(self.density, "tree_", None), "data", None)
-        if held is None:
-            return super().sketch
-        drawn = self._split(np.asarray(held))
-        X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
-        return replace(RecordSketch.of(X, y), whole=False)
-
-    def _split(self, X: NDArray[Any]) -> Any:
-        """Return samples, or these in two parts if there are columns of targets."""
-        if self.target_columns is None:
-            return X
-        columns = np.asarray(self.target_columns)
-        n_columns = X.shape[1]
-        if columns.dtype.kind != "i" or (np.abs(columns + 0.5) > n_columns).any():
-            raise ValueError(
-                f"target_columns must be whole numbers in [-{n_columns}, {n_columns}), "
-                f"got {self.target_columns!r}."
-            )
-        return np.delete(X, self.target_columns, axis=1), X[:, columns]

@@ -126,6 +126,10 @@ class Spec:
             numbers = values.dtype.kind in "iuf"
             values = values.astype(np.float64 if numbers else object)
             values[rng.random(n) < self.missing] = np.nan if numbers else None
+        return self.encode(values)
+
+    def encode(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return what became of values of the column."""
         for encode in self.encoders:
             values = encode(values)
         return values
@@ -325,8 +329,8 @@ class SchemaReference(Held, Reference):
     not depend on shared records, as for sums and means. Real people are not of that
     law: of logistic regression, five times as many pairs exceed the level. So the
     guarantee does not stand (:attr:`~skparisk.Certificate.private` is False), and fits
-    warn, before :func:`~skparisk.audit_reference` supports it with real records. For a
-    :class:`~skparisk.LearnedReference` the schema only declares columns.
+    warn, before :func:`~skparisk.audit_reference` supports it with real records. For
+    :func:`~skparisk.learn_reference` the schema only declares columns.
 
     Examples
     --------

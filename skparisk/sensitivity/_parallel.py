@@ -22,7 +22,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from skparisk._checks import check_n_jobs
-from skparisk._progress import Progress, Watched
+from skparisk._progress import Progress
 from skparisk._threads import one_thread
 from skparisk.core.checks import (
     CalibrationError,
@@ -183,12 +183,11 @@ class PairSpec:
         n_jobs: int | None,
         private: bool = False,
         verbose: int = 0,
-        watched: Watched | None = None,
     ) -> SampledPairs:
         """Draw the pairs, and answer the query on both databases of each.
 
-        `schema` is that of the records that the query will be asked about. `watched` is
-        what progress shows. Where the reference is private, nothing about it is shown.
+        `schema` is that of the records that the query will be asked about. Where the
+        reference is private, nothing about it is shown.
         """
         self.check()
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
@@ -210,14 +209,12 @@ class PairSpec:
             tried=self.tried,
         )
         task = _Task(self, draw, pairs_seed, schema, private)
-        watched = None if private else watched
-        progress = Progress(self.n_pairs, shown=bool(verbose), watched=watched)
+        progress = Progress(self.n_pairs, shown=bool(verbose))
         found: list[_Block] = []
         with progress, one_thread(), closing(_answer(task, n_jobs)) as blocks:
             for block in blocks:
                 found.append(block)
-                values = block.differences.values
-                progress.add(len(values), values)
+                progress.add(len(block.differences.values))
         found.sort(key=attrgetter("number"))
         pairs = _join([block.differences for block in found], self.query, private)
         pairs.n_neighbors = self.n_neighbors

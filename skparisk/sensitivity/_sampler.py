@@ -35,7 +35,6 @@ from skparisk._private_data import (
     validate_private,
     validate_private_records,
 )
-from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
@@ -316,9 +315,9 @@ default="auto"
 
     reference : Reference or callable, default=None
         Where the records of the sampled databases come from:
-        :class:`~skparisk.TableReference`, `DensityReference`,
-        :class:`~skparisk.SchemaReference`, or ``(n_records, rng) -> X or (X, y)``. Must
-        be public, declared or simulated. None: the data given to `fit`.
+        :class:`~skparisk.TableReference`, :class:`~skparisk.SchemaReference`, or
+        ``(n_records, rng) -> X or (X, y)``. Must be public, declared or simulated.
+        None: the data given to `fit`.
         Without public records: a :class:`~skparisk.SecretSample`, or its draw, which
         protects who of the private records is used.
 
@@ -358,9 +357,8 @@ default="auto"
         Anything else is for tests, and warns: the release is then not private.
 
     verbose : int or None, default=0
-        Above 0: pairs done, how many a second, the time left, and of a public
-        reference the quantile of the differences so far that is at risk `gamma`; by a
-        bar where tqdm is installed, else by lines on the standard error stream.
+        Above 0: pairs done, how many a second and the time left, by a bar where tqdm
+        is installed, else by lines on the standard error stream.
 
     Attributes
     ----------
@@ -604,7 +602,6 @@ default="auto"
             private=private,
             n_jobs=self.n_jobs,
             verbose=check_verbose(self.verbose),
-            watched=Watched(1 - terms.target.gamma, terms.law.norm),
         )
         shortcomings = draw.shortcomings(pairs.n_outputs)
         if not private:
@@ -1133,7 +1130,6 @@ default="auto"
                 "n_records must be given with relation='add-remove', got None: the "
                 "number of private records is itself private."
             )
-        n_rows = reference.usual_n_records or n_rows
         return check_at_least(n_rows, "the number of records", least)
 
     def __sklearn_tags__(self) -> Tags:

@@ -63,7 +63,7 @@ from skparisk.queries._estimator import (
 )
 from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.queries._state import Numbers, Unpadded, blank_padding
-from skparisk.reference import LearnedReference, TableReference, as_reference
+from skparisk.reference import TableReference, as_reference
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -519,8 +519,7 @@ class PrivateEstimator(
         # A person with several rows moves more than what is proven of one.
         several = getattr(X_reference, "rows_per_person", None)
         bounded = (groups is None and several is None) or self.max_rows is not None
-        learned = isinstance(X_reference, LearnedReference)
-        if self._proven_by_default and bounded and not learned:
+        if self._proven_by_default and bounded:
             source = "bound"
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)

@@ -21,7 +21,6 @@ from sklearn.linear_model import Ridge
 import skparisk
 from skparisk import (
     KnownSensitivity,
-    LearnedReference,
     PrivateEstimator,
     PrivateGridSearchCV,
     PrivateKernelDensity,
@@ -35,6 +34,7 @@ from skparisk import (
     SensitivitySampler,
     audit_claim,
     audit_reference,
+    learn_reference,
     private_score,
 )
 from skparisk.core.exact import noise_source
@@ -244,13 +244,14 @@ def sampled(epsilon):
 
 def learned(epsilon):
     """The law of a column, by the mean of what is drawn from it."""
-    schema = LearnedReference(SchemaReference([(0, 1)]), epsilon, fraction=0.5)
+    how = {"epsilon": epsilon, "fraction": 0.5}
+    schema = SchemaReference([(0, 1)])
     rows = np.zeros((40, 1)), np.r_[[[1.0]], np.zeros((39, 1))]
 
     def drawn(count, size):
         rng = np.random.default_rng()
-        laws = [schema.learn(rows[int(count)]).reference for _ in range(size)]
-        return [law.sample(2000, rng).mean() for law in laws]
+        splits = [learn_reference(schema, rows[int(count)], **how) for _ in range(size)]
+        return [split.reference.sample(2000, rng).mean() for split in splits]
 
     return drawn
 
@@ -381,7 +382,7 @@ CASES = {
     "score": draw("private_score", score),
     "table": draw("PrivateTable", table, n_releases=400),
     "sampled": draw("SensitivitySampler", sampled),
-    "learned": draw("LearnedReference", learned, n_releases=400),
+    "learned": draw("learn_reference", learned, n_releases=400),
     "blocks": draw("audit_reference", blocks, n_releases=120),
     "secret": draw("SecretSample", secret),
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from laws import assert_binomial_at_most, exceeds
 
-from skparisk import LearnedReference, SchemaReference, SensitivitySampler
+from skparisk import SchemaReference, SensitivitySampler, learn_reference
 from skparisk.datasets import load_census
 from skparisk.queries import RidgeQuery
 from skparisk.reference import Categories, Interval, TableReference, _synthesis
@@ -90,7 +90,7 @@ def test_the_risk_is_that_of_the_learned_law():
     schema = SchemaReference([(-3.0, 3.0)] * 2, target=(-5.0, 5.0))
     query, beyond, near, trials = RidgeQuery(1.0), 0, 0, 0
     for repeat in range(60):
-        law = LearnedReference(schema, 1.0).learn(X, y).reference
+        law = learn_reference(schema, X, y, epsilon=1.0).reference
         about = {"n_records": 320, "random_state": repeat}
         sampler = SensitivitySampler(query, reference=law, n_pairs=99, gamma=0.2)
         sampler.set_params(noise_shape="isotropic", **about)
@@ -135,8 +135,8 @@ def test_real_pairs_of_the_census_exceed_the_level_as_rarely(n_records, most):
         rows = np.random.default_rng(repeat).choice(len(X), n_records, replace=False)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "noise_random_state")
-            split = LearnedReference(schema, 1.0).learn(
-                X[rows], y[rows], noise_random_state=repeat
+            split = learn_reference(
+                schema, X[rows], y[rows], epsilon=1.0, noise_random_state=repeat
             )
         sampler = SensitivitySampler(
             query,
