@@ -37,7 +37,6 @@ from wrapped import (
 )
 
 from skparisk import (
-    CalibrationError,
     IncompatibleError,
     PrivacyLedger,
     SensitivitySampler,
@@ -404,15 +403,6 @@ def test_shape_that_changes_between_databases_is_refused():
             )
         messages.append(str(refused.value))
     assert any("What PCA learned is no array" in text for text in messages)
-
-
-def test_fit_that_fails_leaves_no_release_of_another_fit():
-    model = fit_declared(private(Ridge()))
-    with pytest.raises(CalibrationError, match="n_pairs"):
-        fit_public(model.set_params(sensitivity=None, gamma=1e-9))
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    assert not hasattr(model, "certificate_")
 
 
 class Fails(RegressorMixin, BaseEstimator):
