@@ -367,6 +367,7 @@ def test_measured_numbers_are_checked(changes, message):
 # On the certificate
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["ridge", "logistic", "mean"])
 def test_a_fitted_model_keeps_the_audit_on_its_certificate(name):
     """It changes nothing else there."""
