@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from wrapped import (
     X_PUBLIC,
     Y_PUBLIC,
@@ -26,7 +26,11 @@ from skparisk.core import Leak
 def test_set_output():
     frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(80) + 5)
     public = pd.DataFrame(X_PUBLIC, columns=list("abcd"))
-    for estimator, names in ((PCA(2), ["pca0", "pca1"]), (StandardScaler(), "abcd")):
+    for estimator, names in (
+        (PCA(2), ["pca0", "pca1"]),
+        (StandardScaler(), "abcd"),
+        (MinMaxScaler(), "abcd"),
+    ):
         model = private(estimator)
         assert model.set_output(transform="pandas") is model
         transformed = model.fit_transform(frame, X_reference=public)
