@@ -155,13 +155,6 @@ def test_a_seeded_source_repeats():
             assert not np.array_equal(first, law.sample(2**40, 50, source))
 
 
-@laws
-def test_an_unseeded_source_does_not_repeat(law):
-    """Two unseeded draws of 50 values on a fine grid never agree."""
-    first, second = (law.sample(2**40, 50, noise_source()) for _ in range(2))
-    assert not np.array_equal(first, second)
-
-
 # Uniform integers
 
 
