@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skparisk import (
     KnownSensitivity,
@@ -507,3 +508,11 @@ def test_too_few_pairs_for_any_sampling():
             gamma=0.001,
             sensitivity=SensitivitySampler(n_pairs=20, noise_shape="isotropic"),
         ).fit(*people(50), **PUBLIC)
+
+
+@parametrize_with_checks(
+    [PrivateMoments(sensitivity="bound", bounds=(-100, 100), y_bounds=(-100, 100))]
+)
+def test_estimator_checks(estimator, check):
+    """Those of scikit-learn."""
+    check(estimator)
