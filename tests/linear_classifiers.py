@@ -117,9 +117,3 @@ def optimality(model, X, signs, k):
             shares = lsq_linear(Z[on].T, rest, (0, model.C), tol=1e-14).x
             rest = rest - shares @ Z[on]
     return np.linalg.norm(rest) / np.linalg.norm(w)
-
-
-def alone(shell):
-    """Return a shell that releases itself, and no correction to a public fit."""
-    corrects = "combine" in shell.get_params()
-    return clone(shell).set_params(**({"combine": None} if corrects else {}))

@@ -99,6 +99,7 @@ def test_risk_control_ends_where_the_risk_has_a_plateau(n_pairs):
     assert level.scale > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("units", [1e-162, 1e-200, 1e200])
 def test_norms_neither_vanish_nor_overflow(units):
     X = np.random.default_rng(0).normal(size=(50, 40))
@@ -109,6 +110,7 @@ def test_norms_neither_vanish_nor_overflow(units):
     assert small.noise_scale_ / units == pytest.approx(plain.noise_scale_, rel=1e-9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [np.float16, np.float32, np.float64])
 def test_short_numbers_are_as_good_as_plain_ones(number):
     """A share of 2**-20 is not rounded away."""

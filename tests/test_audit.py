@@ -64,6 +64,16 @@ X, Y, LABELS = table(N_BLOCKS * SIZE, seed=1)
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 PUBLIC_LABELS = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
 FEW_PAIRS = {"sensitivity": SensitivitySampler(n_pairs=39), "random_state": 1}
+NO_TARGETS = None, {"X_reference": X_PUBLIC}
+NORMAL = {"law": "gaussian"}
+
+
+def mean(**parameters):
+    """Return a sampler of means, no targets, and what is public."""
+    usual = {"query": MeanQuery(), "n_pairs": 39, "random_state": 0}
+    return SensitivitySampler(**usual | parameters), *NO_TARGETS
+
+
 MODELS = {
     "ridge": (PrivateRidge(1.0, **FEW_PAIRS), Y, PUBLIC),
     "logistic": (PrivateLogisticRegression(C=1.0, **FEW_PAIRS), LABELS, PUBLIC_LABELS),
@@ -78,45 +88,13 @@ MODELS = {
     ),
     "density": (
         PrivateKernelDensity(bounds=[(-5.0, 5.0)], lattice_size=3, **FEW_PAIRS),
-        None,
-        {"X_reference": X_PUBLIC},
+        *NO_TARGETS,
     ),
-    "mean": (
-        SensitivitySampler(MeanQuery(), n_pairs=39, random_state=0),
-        None,
-        {"X_reference": X_PUBLIC},
-    ),
-    "both": (
-        SensitivitySampler(
-            lambda X: X.mean(axis=0), n_pairs=39, randomness="both", random_state=0
-        ),
-        None,
-        {"X_reference": X_PUBLIC},
-    ),
-    "exact risk": (
-        SensitivitySampler(
-            MeanQuery(),
-            n_pairs=78,
-            randomness="both",
-            law="gaussian",
-            noise_shape="whitened",
-            random_state=0,
-        ),
-        None,
-        {"X_reference": X_PUBLIC},
-    ),
-    "delta": (
-        SensitivitySampler(
-            MeanQuery(), n_pairs=39, law="gaussian", delta=1e-6, random_state=0
-        ),
-        None,
-        {"X_reference": X_PUBLIC},
-    ),
-    "choice": (
-        SensitivitySampler(MeanQuery(), n_pairs=39, law="exponential", random_state=0),
-        None,
-        {"X_reference": X_PUBLIC},
-    ),
+    "mean": mean(),
+    "both": mean(query=lambda X: X.mean(axis=0), randomness="both"),
+    "exact risk": mean(n_pairs=78, noise_shape="whitened", randomness="both", **NORMAL),
+    "delta": mean(delta=1e-6, **NORMAL),
+    "choice": mean(law="exponential"),
 }
 RIDGE = MODELS["ridge"][0]
 OF_MEANS = ("mean", "both", "exact risk", "delta", "choice")
@@ -367,6 +345,7 @@ def test_measured_numbers_are_checked(changes, message):
 # On the certificate
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["ridge", "logistic", "mean"])
 def test_a_fitted_model_keeps_the_audit_on_its_certificate(name):
     """It changes nothing else there."""
@@ -582,86 +561,65 @@ def test_a_verdict_about_a_larger_risk():
 # What is refused
 
 
-REMOVING = SensitivitySampler(MeanQuery(), relation="add-remove", n_records=9)
-ANY = SensitivitySampler(MeanQuery(), n_pairs=39)
-OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUBLIC))
+ANY, KNOWN = mean(random_state=None)[0], "a sensitivity that is"
+OWN = mean(reference=TableReference(X_PUBLIC))[0]
+REMOVING = mean(relation="add-remove", n_records=9)[0]
+OTHER_LABELS = {"y": ["a", "b"] * 150, **PUBLIC_LABELS}
+SHARED = {"X": X_PUBLIC[100:], "y": Y_PUBLIC[100:], **PUBLIC}
+OF_WHAT_IS_AUDITED = [
+    (Lasso(), "audited must be a SensitivitySampler or a private estimator, got"),
+    (make_pipeline(PrivateRidge()), "give the last step of a Pipeline"),
+    (PrivateRidge(sensitivity=0.1), f"got 0.1: {KNOWN} known"),
+    (PrivateRidge(sensitivity="bound"), f"got 'bound': {KNOWN}"),
+    (
+        PrivateRidge(sensitivity=KnownSensitivity(0.1)),
+        f"{KNOWN} known has no ref",
+    ),
+    (REMOVING, "relation must be 'replace-one' for an audit, got 'add-remove'"),
+    (mean(epsilon=np.inf)[0], "epsilon of what is audited must be finite, got inf"),
+    (mean(gamma=2)[0], "gamma must be a number in"),
+    (
+        mean(advantage=0.1)[0],
+        r"must be None for an audit, got 0\.1: it counts pairs",
+    ),
+    (OWN, "X_reference must be None if the SensitivitySampler has a reference"),
+]
+OF_THE_AUDIT = [
+    ({"X_reference": None}, "X_reference must be given: SensitivitySampler has"),
+    ({"X_reference": None, "y_reference": Y_PUBLIC}, "must be given together"),
+    ({"epsilon": 0.0}, "epsilon must be a finite number above 0, got 0.0"),
+    ({"confidence": 0.1}, r"confidence must be a number in \[0.5, 1\), got 0.1"),
+    ({"gamma": 0.04}, "gamma must be at least 0.05, the risk that was asked"),
+    ({"n_blocks": 0}, "n_blocks must be a whole number >= 1, got 0"),
+    ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0, got 0"),
+    ({"random_state": "x"}, "random_state must be None"),
+    ({"noise_random_state": "x"}, "noise_random_state must be None"),
+    (
+        {"n_blocks": 15},
+        "at least 315 records, for 15 blocks of 21, got 300: .* be 14",
+    ),
+    (
+        {"n_blocks": None},
+        "at least 3801 records, for 181 blocks of 21, .* give more",
+    ),
+    ({"X": np.full((300, 2), np.nan)}, "X contains NaN"),
+    ({"X": np.array([["secret", 1.0]] * 300)}, "X contains NaN"),
+    ({"X": 5.0}, "got 0D array"),
+    ({"X": X_PUBLIC}, "shares records with the reference that is audited"),
+]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("audited", "changes", "message"),
     [
-        (
-            Lasso(),
-            {},
-            "audited must be a SensitivitySampler or a private estimator, got",
-        ),
-        (make_pipeline(PrivateRidge()), {}, "give the last step of a Pipeline"),
-        (PrivateRidge(sensitivity=0.1), {}, "got 0.1: a sensitivity that is known"),
-        (PrivateRidge(sensitivity="bound"), {}, "got 'bound': a sensitivity that is"),
-        (
-            PrivateRidge(sensitivity=KnownSensitivity(0.1)),
-            {},
-            r"got KnownSensitivity\(.*: a sensitivity that is known has no reference",
-        ),
-        (REMOVING, {}, "relation must be 'replace-one' for an audit, got 'add-remove'"),
-        (
-            SensitivitySampler(MeanQuery(), epsilon=np.inf),
-            {},
-            "epsilon of what is audited must be finite, got inf",
-        ),
-        (SensitivitySampler(MeanQuery(), gamma=2), {}, "gamma must be a number in"),
-        (
-            SensitivitySampler(MeanQuery(), advantage=0.1),
-            {},
-            r"advantage must be None for an audit, got 0\.1: it counts pairs that",
-        ),
-        (
-            ANY,
-            {"X_reference": None},
-            "X_reference must be given: SensitivitySampler has",
-        ),
-        (ANY, {"X_reference": None, "y_reference": Y_PUBLIC}, "must be given together"),
-        (OWN, {}, "X_reference must be None if the SensitivitySampler has a reference"),
-        (ANY, {"epsilon": 0.0}, "epsilon must be a finite number above 0, got 0.0"),
-        (
-            ANY,
-            {"confidence": 0.1},
-            r"confidence must be a number in \[0.5, 1\), got 0.1",
-        ),
-        (ANY, {"gamma": 0.04}, "gamma must be at least 0.05, the risk that was asked"),
-        (ANY, {"n_blocks": 0}, "n_blocks must be a whole number >= 1, got 0"),
-        (
-            ANY,
-            {"n_jobs": 0},
-            "n_jobs must be None or a whole number other than 0, got 0",
-        ),
-        (ANY, {"random_state": "x"}, "random_state must be None"),
-        (ANY, {"noise_random_state": "x"}, "noise_random_state must be None"),
-        (
-            ANY,
-            {"n_blocks": 15},
-            "at least 315 records, for 15 blocks of 21, got 300: n_blocks may be 14 at",
-        ),
-        (
-            ANY,
-            {"n_blocks": None},
-            "at least 3801 records, for 181 blocks of 21, got 300: give more records",
-        ),
+        *((audited, {}, message) for audited, message in OF_WHAT_IS_AUDITED),
+        *((ANY, *case) for case in OF_THE_AUDIT),
         (PrivateRidge(), {"y": None, **PUBLIC}, "y must be given because the query"),
-        (ANY, {"X": np.full((300, 2), np.nan)}, "X contains NaN"),
-        (ANY, {"X": np.array([["secret", 1.0]] * 300)}, "X contains NaN"),
-        (ANY, {"X": 5.0}, "got 0D array"),
-        (
-            PrivateLogisticRegression(),
-            {"y": ["a", "b"] * 150, **PUBLIC_LABELS},
-            "y has labels that are not among the classes",
-        ),
-        (ANY, {"X": X_PUBLIC}, "shares records with the reference that is audited"),
+        (PrivateLogisticRegression(), OTHER_LABELS, "y has labels that are not among"),
         (
             PrivateRidge(**FEW_PAIRS),
-            {"X": X_PUBLIC[100:], "y": Y_PUBLIC[100:], **PUBLIC},
-            "shares records with the reference that is audited",
+            SHARED,
+            "shares records with the reference that",
         ),
     ],
 )

@@ -433,16 +433,6 @@ def test_dkw_slack_is_rounded_up_in_exact_arithmetic():
             assert least <= dkw_slack(n_pairs) <= least * (1 + mpmath.mpf(2e-14))
 
 
-@pytest.mark.parametrize("failure_prob", [0.05, 1e-9])
-def test_required_pairs_are_enough_for_the_risk_that_they_certify(failure_prob):
-    rule = PAC(failure_prob)
-    for n_pairs in (1, 2, 59, 1000, 12_345):
-        gamma = rule.certify_risk(n_pairs, n_pairs)
-        if gamma < 1:
-            assert rule.order_index(n_pairs, gamma) == n_pairs
-            assert required_pairs(gamma, failure_prob=failure_prob) == n_pairs
-
-
 def test_order_index_above_the_pairs_is_refused():
     """There is no risk below that of the largest sampled pair."""
     for certify_risk in RISKS:

@@ -74,6 +74,7 @@ def test_without_noise_centers_are_means_of_the_nearest(kind):
     np.testing.assert_array_equal(model.labels_, model.predict(PRIVATE))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_no_neighbors_are_farther_apart_than_the_bound_and_some_are_nearly(relation):
     query = queries_of(MODEL, PRIVATE[:50], PUBLIC)

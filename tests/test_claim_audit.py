@@ -13,15 +13,13 @@ from pair_attacks import attack_pair
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
-from unnoised import find_unnoised, places_of_numbers
+from unnoised import places_of_numbers
 
 from skparisk import (
     FiledCertificate,
     IncompatibleError,
     PrivacyLedger,
-    PrivateEstimator,
     PrivateLogisticRegression,
-    PrivateMoments,
     PrivateRidge,
     SchemaReference,
     SecretSample,
@@ -30,7 +28,6 @@ from skparisk import (
 )
 from skparisk._filed import filed
 from skparisk.core.claim import mint
-from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))
@@ -512,32 +509,6 @@ def test_numbers_are_found_wherever_they_are(place):
     assert X[0, 0] not in places_of_numbers(Keeps().fit(X, Y))
 
 
-def test_numbers_of_records_and_of_a_plain_fit_are_told_apart():
-    found = find_unnoised(Keeps(as_frame), X, Y, plain=Ridge())
-    places = {one.place: one.source for one in found}
-    assert places["kept_.a.0"] == "X"
-    assert places["coef_.0"] == "coef_.0"
-    assert not find_unnoised(Keeps(), X, Y, plain=Ridge(1e9))
-
-
-class Hidden:
-    """Only its pickle tells."""
-
-    def __init__(self, number):
-        self.get = [number].__iter__()
-
-
-def test_the_bytes_of_a_pickle_are_searched_as_well():
-    assert X[0, 0] not in places_of_numbers(Keeps(Hidden).fit(X, Y))
-    found = find_unnoised(Keeps(Hidden), X, Y, plain=Ridge(1e9))
-    assert [(one.place, one.value) for one in found] == [("pickle", X[0, 0])]
-
-
-def test_nothing_is_found_on_models_of_the_package():
-    assert not find_unnoised(RIDGE, X, Y, fit_params=PUBLIC)
-    assert not find_unnoised(PrivateMoments(), X, Y, fit_params=PUBLIC)
-
-
 def test_a_function_and_a_classifier_are_audited():
     found = audit_claim(lambda database: np.sum(database[0] > 9), X, claim=1.0, **SURE)
     assert found.verdict == NOTHING
@@ -545,12 +516,6 @@ def test_a_function_and_a_classifier_are_audited():
     model = PrivateLogisticRegression(C=1.0, gamma=0.2, sensitivity=CHEAP, combine=None)
     found = audit_claim(model, X, (Y > 0) * 1, fit_params=PUBLIC | labels, **SURE)
     assert found.verdict == NOTHING
-
-
-def test_a_wrapped_estimator_is_compared_with_a_plain_fit():
-    model = PrivateEstimator(Ridge(), sensitivity=CHEAP)
-    table = {"X_reference": TableReference(X_PUBLIC, Y_PUBLIC)}
-    assert not find_unnoised(model.set_params(gamma=0.2), X, Y, fit_params=table)
 
 
 @pytest.mark.parametrize("name", ["groups", "sample_weight"])

@@ -9,7 +9,7 @@ from query_pairs import InBlocks
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from skparisk import (
     PrivateLogisticRegression,
@@ -159,24 +159,6 @@ def test_a_record_is_mapped_by_itself():
         predict_linear(np.array(query.start), X, 1)[:, 0],
         X @ query.start[:3] + query.start[3],
     )
-
-
-def test_what_a_query_says():
-    _, query = start_of(RidgeQuery(50.0))
-    assert query.is_repeatable
-    assert query.needs_y
-    assert str(query) == (
-        "RidgeQuery(alpha=50.0, fit_intercept=True) of residuals under a public fit"
-    )
-    assert query.resized(2.0).query == RidgeQuery((100.0,))
-    assert query.resized(2.0).start == query.start
-    np.testing.assert_array_equal(
-        query.output_weights(X, 4), query.query.output_weights(X, 4)
-    )
-    with pytest.raises(ValueError, match="takes targets"):
-        sample_differences(
-            query, TableReference(X), n_pairs=5, n_records=40, n_features=3
-        )
 
 
 @pytest.mark.parametrize("n_rows", [6, 100])
@@ -408,22 +390,6 @@ def test_errors_are_those_of_fits_to_other_people(name):
             for each in (off, shift)
         )
         assert off < 0.25**2 * size
-
-
-def test_the_error_of_the_public_fit_is_that_of_least_squares():
-    query = RidgeQuery(1e-9)
-    table = TableReference(X[PUBLIC], Y[PUBLIC])
-    start = PublicStart.of(table, query, 200, chosen=False)
-    residual = Y[PUBLIC] - LinearRegression().fit(X[PUBLIC], Y[PUBLIC]).predict(
-        X[PUBLIC]
-    )
-    design = np.column_stack([X[PUBLIC], np.ones(100)])
-    known = np.linalg.inv(design.T @ design) * residual.var()
-    found = start.to_outputs @ start.public @ start.to_outputs.T
-    root = np.linalg.inv(np.linalg.cholesky(known))
-    ratios = np.linalg.eigvalsh(root @ found @ root.T)
-    assert 0.4 < ratios.min() < ratios.max() < 2.5
-    assert np.trace(root @ found @ root.T) == pytest.approx(4, rel=0.3)
 
 
 def test_a_public_fit_has_the_usual_penalty_unless_another_is_better():

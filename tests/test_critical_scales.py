@@ -253,18 +253,6 @@ def test_scales_are_in_the_unit_of_the_differences(
 
 
 @derandomized
-@given(**all_pairs, ratio=st.floats(1.0, 100.0))
-def test_more_noise_for_less_epsilon(seed, n_outputs, epsilon, ratio):
-    """Scales fall with epsilon, and peak losses with the scale."""
-    v, noise = some_pairs(n_outputs, seed)
-    scales = critical(v, noise, epsilon)
-    assert np.all(critical(v, noise, ratio * epsilon) <= scales * (1 + 1e-12))
-    peaks, lower = (peak(v, noise, b) for b in (0.1, 0.1 * ratio))
-    slack = 1e-15 * n_outputs * np.abs(10 * v).sum(axis=1)
-    assert np.all(lower <= peaks + slack)
-
-
-@derandomized
 @given(**all_pairs)
 def test_order_and_signs_of_outputs_do_not_matter(seed, n_outputs, epsilon):
     """Nor does it matter which pairs are in one block."""
@@ -281,17 +269,6 @@ def test_order_and_signs_of_outputs_do_not_matter(seed, n_outputs, epsilon):
     np.testing.assert_array_equal(peak(*flipped, 0.5), peaks)
     alone = critical(v[3:4], noise[3:4], epsilon)
     np.testing.assert_array_equal(alone, scales[3:4])
-
-
-@derandomized
-@given(**all_pairs)
-def test_laplace_scale_is_at_most_that_of_the_norm(seed, n_outputs, epsilon):
-    """|v|_1 / epsilon is enough for any noise, and needed where no kink is met."""
-    v, noise = some_pairs(n_outputs, seed)
-    enough = np.abs(v).sum(axis=1) / epsilon
-    assert np.all(critical(v, noise, epsilon) <= enough * (1 + 1e-15))
-    away = np.copysign(noise, -v)
-    np.testing.assert_allclose(critical(v, away, epsilon), enough, rtol=1e-14)
 
 
 @derandomized

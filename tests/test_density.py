@@ -1,29 +1,20 @@
 """Private density estimates: the query, the released density, samples of it."""
 
 import math
-import pickle
-import re
-import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, rejects_law
 from query_pairs import both_of, pairs_from
 from scipy import stats
-from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skparisk import SensitivitySampler
 from skparisk import density as module
 from skparisk.density import PrivateKernelDensity
 from skparisk.exceptions import (
     CalibrationError,
-    IncompatibleError,
-    PrivacyLeakWarning,
 )
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery, kernel_density_sensitivity_bound
@@ -332,91 +323,6 @@ def test_the_proven_bound_is_the_peak_times_the_nodes():
     assert model.certificate_.evidence.calibration == "bound"
 
 
-def test_the_sampled_sensitivity_is_that_of_the_query():
-    private, public = records(200), records(1000, seed=1)
-    model = PrivateKernelDensity(0.1, epsilon=0.5, gamma=0.1, random_state=3)
-    model.fit(private, X_reference=public)
-    sampler = SensitivitySampler(
-        query_of(bandwidth=0.1),
-        epsilon=0.5,
-        gamma=0.1,
-        reference=TableReference(public),
-        random_state=3,
-    ).fit(private)
-    assert model.sensitivity_ == sampler.sensitivity_
-    assert model.noise_scale_ == sampler.noise_scale_
-    assert model.risk_ <= model.gamma_ == 0.1
-    plain = sampler.set_params(noise_shape="isotropic").calibrate()
-    assert plain.sensitivity_ < fitted(private, epsilon=0.5).sensitivity_ / 2
-    again = PrivateKernelDensity(0.1, gamma=0.2, sensitivity=model.sampler_)
-    assert again.fit(private).sensitivity_ == sampler.sensitivity_at(0.2)
-
-
-def test_training_data_given_as_the_reference_are_noticed():
-    X = records(100)
-    with pytest.warns(PrivacyLeakWarning):
-        model = PrivateKernelDensity(0.2, random_state=0).fit(X, X_reference=X)
-    assert model.certificate_.reference_is_private
-    with pytest.raises(ValueError, match="whose reference shares records"):
-        PrivateKernelDensity(
-            sensitivity=SensitivitySampler(reference=TableReference(X))
-        ).fit(X)
-
-
-def test_names_of_columns_are_compared():
-    frame, other = (
-        pd.DataFrame(records(50, 2, seed=seed), columns=list(names))
-        for seed, names in enumerate(("ab", "ac"))
-    )
-    sampler = SensitivitySampler(n_pairs=19)
-    model = PrivateKernelDensity(
-        0.2, lattice_size=3, sensitivity=sampler, random_state=0
-    )
-    public = pd.DataFrame(records(30, 2, seed=9), columns=["a", "b"])
-    model.fit(frame, X_reference=public)
-    assert model.feature_names_in_.tolist() == ["a", "b"]
-    assert model.pdf(frame).shape == (50,)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.pdf(other)
-    with pytest.raises(IncompatibleError, match="but X lacks 'c'"):
-        model.fit(frame, X_reference=other)
-    with pytest.raises(IncompatibleError, match="reference has 1 features"):
-        model.fit(frame.to_numpy(), X_reference=records(30))
-    with pytest.warns(PrivacyLeakWarning):
-        model.fit(frame)
-
-
-def test_a_sampler_for_another_query_is_refused():
-    public = records(100)
-    other = PrivateKernelDensity(0.3, random_state=0).fit(
-        records(60, seed=1), X_reference=public
-    )
-    frozen = FrozenEstimator(other.sampler_)
-    with pytest.raises(IncompatibleError, match="was fitted for DensityQuery"):
-        PrivateKernelDensity(0.2, sensitivity=frozen).fit(records(60, seed=3))
-    PrivateKernelDensity(0.3, sensitivity=frozen).fit(records(60, seed=3))
-    with pytest.raises(ValueError, match="there can be only one reference"):
-        PrivateKernelDensity(0.3, sensitivity=frozen).fit(
-            records(60, seed=3), X_reference=records(60, seed=2)
-        )
-
-
-def test_nothing_but_what_is_documented_is_kept():
-    model = PrivateKernelDensity(0.2, random_state=0)
-    model.fit(records(60), X_reference=records(80, seed=1))
-    model.pdf([[0.3]])
-    documented = re.findall(r"^    (\w+_(?:, \w+_)*) :", module.__doc__ + _doc(), re.M)
-    documented = {name for names in documented for name in names.split(", ")}
-    documented.discard("feature_names_in_")
-    assert set(vars(model)) == set(model.get_params(deep=False)) | documented
-    copied = pickle.loads(pickle.dumps(model))
-    assert copied.pdf([[0.3]]) == model.pdf([[0.3]])
-
-
-def _doc():
-    return PrivateKernelDensity.__doc__
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -449,21 +355,3 @@ def test_records_that_are_all_alike_after_clipping_cannot_be_calibrated():
     public = np.tile([[0.0], [1e-9]], (30, 1))
     with pytest.raises(CalibrationError, match=r"sensitivity|off, by rounding"):
         PrivateKernelDensity(0.35, kernel="tophat").fit(records(50), X_reference=public)
-
-
-WIDE = {"bandwidth": 50.0, "bounds": (-10, 110), "lattice_size": 1, "gamma": 0.2}
-
-
-@pytest.mark.sampled(30)
-@parametrize_with_checks(
-    [
-        PrivateKernelDensity(
-            sensitivity=SensitivitySampler(n_pairs=4), noise_random_state=0, **WIDE
-        ),
-        PrivateKernelDensity(sensitivity="bound", epsilon=np.inf, **WIDE),
-    ]
-)
-def test_scikit_learns_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        check(estimator)

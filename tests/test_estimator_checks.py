@@ -14,9 +14,13 @@ from sklearn.utils.estimator_checks import check_estimator
 from skparisk import (
     KnownSensitivity,
     PrivateEstimator,
+    PrivateGridSearchCV,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk.density import PrivateKernelDensity
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning"),
@@ -51,11 +55,34 @@ def wrapped(estimator, **parameters):
     return PrivateEstimator(estimator, **parameters)
 
 
+SEED = {"noise_random_state": 0}
+# Of ten records some pairs lack a class, and with little penalty many pairs of blobs do
+# not move.
+SPARE = {"sensitivity": SensitivitySampler(n_pairs=24), "gamma": 0.3, "C": 0.1}
+WIDE = {"bandwidth": 50.0, "bounds": (-10, 110), "lattice_size": 1, "gamma": 0.2}
+HELD_OUT = {"selection": "exponential", "random_state": 0, **SEED}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
         PrivateRidge(epsilon=np.inf),
+        PrivateLogisticRegression(**SPARE, **SEED),
+        PrivateLogisticRegression(epsilon=np.inf, **SPARE),
+        PrivateLogisticRegression(sensitivity="bound", x_norm=1.0, **SEED),
+        PrivateLinearSVC(**SPARE, **SEED),
+        PrivateLinearSVC(0.01, loss="hinge", sensitivity=1.0, **SEED),
+        PrivateKernelDensity(sensitivity=CHEAP, **WIDE, **SEED),
+        PrivateKernelDensity(sensitivity="bound", epsilon=np.inf, **WIDE),
+        PrivateGridSearchCV(
+            PrivateRidge(sensitivity=1.0, **SEED), {"alpha": [0.1, 1.0]}, **HELD_OUT
+        ),
+        PrivateGridSearchCV(
+            PrivateLogisticRegression(sensitivity=1.0, **SEED),
+            {"C": [0.1, 1.0]},
+            **HELD_OUT,
+        ),
         PrivateRidge(sensitivity="bound", x_norm=1, y_bounds=(-1, 1)).set_params(
             noise_random_state=0
         ),
@@ -72,8 +99,7 @@ def test_seeded(estimator):
 
 
 def test_seeded_ridge():
-    ridge = PrivateRidge(noise_random_state=0)
-    check_estimator(ridge, on_skip=None, expected_failed_checks=WEIGHTS)
+    check_estimator(PrivateRidge(**SEED), on_skip=None, expected_failed_checks=WEIGHTS)
 
 
 # They compare two fits, or two calls, whose noise differs.
@@ -84,12 +110,19 @@ TWO_NOISY_FITS = {
         "check_regressors_int",
         "check_fit_idempotent",
     },
+    "PrivateLinearSVC": {
+        "check_classifier_data_not_an_array",
+        "check_fit_idempotent",
+        "check_supervised_y_2d",
+    },
     "SensitivitySampler": {"check_estimators_pickle", "check_fit_idempotent"},
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [PrivateRidge(), SensitivitySampler()])
+@pytest.mark.parametrize(
+    "estimator", [PrivateRidge(), PrivateLinearSVC(**SPARE), SensitivitySampler()]
+)
 def test_defaults_fail_only_where_two_noisy_fits_are_compared(estimator):
     results = check_estimator(
         estimator, on_fail=None, on_skip=None, expected_failed_checks=WEIGHTS

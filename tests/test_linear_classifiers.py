@@ -1,115 +1,29 @@
 """PrivateLogisticRegression and PrivateLinearSVC: what is released, and from what."""
 
 import copy
-import pickle
-import re
 
 import numpy as np
 import pytest
 from linear_classifiers import (
-    FEW,
+    BOUND,
     HINGE,
     LOGISTIC,
-    PUBLIC,
-    SHELLS,
     SQUARED,
     X,
     Y,
-    alone,
     classes_2_3,
-    each_shell,
     exact,
     in_turn,
     make,
     make_data,
     numbers_of,
     optimality,
-    public_table,
     scikit_learn,
     ways,
 )
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from unnoised import numbers_in
 
-from skparisk import (
-    CalibrationError,
-    PrivacyLeakWarning,
-    PrivateLogisticRegression,
-    SensitivitySampler,
-)
-from skparisk.reference import TableReference
-
-each_way = pytest.mark.parametrize(
-    ("shell", "way"),
-    [(s, way) for s in SHELLS.values() for way in ways(s)],
-    ids=[f"{name}, {way}" for name, s in SHELLS.items() for way in ways(s)],
-)
-
-# What is released
-
-
-def documented(shell):
-    names = re.findall(r"^    (\w+_(?:, \w+_)*) :", type(shell).__doc__, re.M)
-    return {name for line in names for name in line.split(", ")}
-
-
-@pytest.mark.sampled(5)
-@each_way
-def test_fitted_attributes_are_the_documented_ones(shell, way):
-    n_classes = 3 if way in ("sampled", "bound") else 2
-    X, y = make_data(100, n_classes)
-    parameters, reference = ways(shell, n_classes)[way]
-    model = make(shell, **parameters).fit(X, y, **reference)
-    own = documented(shell) - {"feature_names_in_"}
-    assert set(vars(model)) == set(model.get_params(deep=False)) | own
-    n_rows = 1 if n_classes == 2 else 3
-    assert model.coef_.shape == (n_rows, 3)
-    assert model.intercept_.shape == (n_rows,)
-    np.testing.assert_array_equal(model.classes_, np.arange(n_classes))
-    assert model.epsilon_ == 1.0
-    assert model.risk_ <= model.gamma_
-    assert model.gamma_ == (0.05 if "sampler" in way or way == "sampled" else 0.0)
-    assert model.confidence_ == 1 - model.risk_
-    assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
-    assert model.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
-    assert model.certificate_.private
-    assert model.certificate_.evidence.n_records == 100
-    assert model.certificate_.evidence.n_outputs == 4 * n_rows
-    assert (model.sampler_ is None) == (way in ("declared", "bound"))
-
-
-@pytest.mark.sampled(1)
-@classes_2_3
-@each_shell
-def test_the_sampled_sensitivity_is_that_of_the_sampler(shell, n_classes):
-    X, y = make_data(100, n_classes)
-    _, public = ways(shell, n_classes)["sampled"]
-    model = make(alone(shell), epsilon=0.7, gamma=0.1, C=0.5).fit(X, y, **public)
-    query = shell._make_query(tuple(range(n_classes)), shell.C)
-    query = type(query)(**vars(query) | {"C": 0.5})
-    sampler = SensitivitySampler(query, n_records=100, n_pairs=19, random_state=0)
-    sampler.set_params(epsilon=0.7, gamma=0.1).fit(*public.values())
-    assert model.certificate_ == sampler.certificate_
-    assert model.sampler_.reference is None  # the table is not carried along
-    np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
-
-
-@pytest.mark.sampled(1)
-@each_way
-def test_noise_differs_each_time_and_repeats_only_with_a_warning(shell, way):
-    parameters, reference = ways(shell)[way]
-    model = make(shell, **parameters)
-    first, second = (model.fit(X, Y, **reference).coef_ for _ in range(2))
-    assert (first != second).all()
-    model.set_params(noise_random_state=1)
-    seeded = []
-    for _ in range(2):
-        with pytest.warns(PrivacyLeakWarning, match="not private"):
-            seeded.append(numbers_of(model.fit(X, Y, **reference)))
-    np.testing.assert_array_equal(*seeded)
-    assert not model.certificate_.private
+from skparisk import SensitivitySampler
+from skparisk.reference import CallableReference
 
 
 @pytest.mark.parametrize(
@@ -219,105 +133,64 @@ def test_support_vector_machines_have_no_probabilities():
     assert not hasattr(SQUARED, "predict_proba")
 
 
-# What stays on the model
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("shell", "parameters"),
+    in_turn(
+        [
+            {"randomness": "both"},
+            {"randomness": "both", "noise_shape": "whitened"},
+            {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"},
+            {"law": "gaussian", "delta": 1e-5},
+            {"calibration": "pac"},
+            {"reference": CallableReference(lambda n, rng: make_data(n, 3, rng))},
+        ]
+    ),
+)
+def test_any_sampler_will_do(shell, parameters):
+    X, y = make_data(60, 3)
+    sampler = SensitivitySampler(n_pairs=40, **parameters)
+    _, public = ways(shell, 3)["sampled"]
+    if "reference" in parameters:
+        public = {}
+    model = make(shell, gamma=0.2, sensitivity=sampler, classes=[0, 1, 2])
+    model.fit(X, y, **public)
+    certificate = model.certificate_
+    assert certificate.private
+    for name in {"randomness", "delta"} & set(parameters):
+        assert getattr(certificate, name) == parameters[name]
+    if "noise_shape" in parameters:
+        assert certificate.evidence.noise_shape == parameters["noise_shape"]
+    assert certificate.evidence.n_outputs == 12
+    assert model.coef_.shape == (3, 3)
 
 
-def exact_statistics(shell):
-    twin = scikit_learn(shell, X, Y)
-    query = shell._make_query((0.0, 1.0), shell.C)
-    scores = exact(shell).fit(X, Y).decision_function(X)
-    fitted = {name: value for name, value in vars(twin).items() if name[-1] == "_"}
-    floats = {k: v for k, v in fitted.items() if np.asarray(v).dtype.kind == "f"}
-    assert {"coef_", "intercept_"} <= set(floats)
-    return floats | {
-        "answer": query(X, Y),
-        "scores": scores[abs(scores) != 1.0],  # which records on the margin have
-        "records": X,
-        "means": X.mean(axis=0),
-        "means of classes": [X[k == Y].mean(axis=0) for k in (0, 1)],
-    }
+BAD_PARAMETERS = [
+    ({"C": 0.0}, r"C must be a finite number above 0, got 0\.0"),
+    ({"C": np.inf}, "C must be a finite number above 0, got inf"),
+    ({"C": "1"}, "C must be None, 'auto', a number or a PenaltyChoice, got '1'"),
+    ({"fit_intercept": "yes"}, "fit_intercept must be True or False, got 'yes'"),
+    ({"classes": [0, np.nan]}, "NaN"),
+    ({"classes": [0.0, 0.5]}, "Unknown label type"),
+]
 
 
-@pytest.mark.sampled(1)
-@each_way
-def test_the_pickle_holds_no_exact_statistic_of_the_private_data(shell, way):
-    parameters, reference = ways(shell)[way]
-    model = make(shell, **parameters).fit(X, Y, **reference)
-    numbers = numbers_in(pickle.dumps(model))
-    for name, values in exact_statistics(shell).items():
-        assert not numbers.intersection(np.ravel(values).tolist()), name
-    assert numbers.issuperset(numbers_of(model).tolist())  # it does find numbers
-
-
-def test_the_search_for_exact_statistics_finds_them_where_there_is_no_noise():
-    numbers = numbers_in(pickle.dumps(exact(LOGISTIC).fit(X, Y)))
-    assert numbers.issuperset(exact_statistics(LOGISTIC)["answer"].tolist())
-
-
-@each_shell
-def test_without_a_reference_it_warns_and_keeps_no_sampled_difference(shell):
-    model = make(shell)
-    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
-        model.fit(X, Y)
-    numbers = numbers_in(pickle.dumps(model))
-    query = shell._make_query((0, 1), shell.C)
-    sampler = clone(FEW).set_params(query=query, random_state=0).fit(X, Y)
-    # The very same pairs.
-    assert sampler.sensitivity_ == pytest.approx(model.sensitivity_, rel=1e-9)
-    assert not numbers & set(sampler.differences_.ravel().tolist()) - {0.0}
-    assert not numbers & set(sampler.sensitivities_.tolist()) - {model.sensitivity_, 0}
-    for name, values in exact_statistics(shell).items():
-        assert not numbers.intersection(np.ravel(values).tolist()), name
-    assert not hasattr(model.sampler_, "differences_")
-    assert model.certificate_.reference_is_private
-    assert not model.certificate_.private
-
-
-@pytest.mark.parametrize("where", ["fit", "fitted sampler", "sampler"])
-@each_shell
-def test_training_data_given_as_the_reference_are_noticed(shell, where):
-    model, reference = make(shell), {"X_reference": X.tolist(), "y_reference": Y}
-    if where == "fitted sampler":
-        query = shell._make_query((0, 1), shell.C)
-        sampler = clone(FEW).set_params(query=query).fit(X.copy(), Y)
-        for given in (sampler, FrozenEstimator(sampler)):
-            with pytest.raises(ValueError, match="whose reference shares records"):
-                make(shell, sensitivity=given).fit(X, Y)
-        return
-    if where == "sampler":
-        table = TableReference(X.copy(), Y)
-        model.set_params(sensitivity__reference=table)
-        with pytest.raises(ValueError, match="whose reference shares records"):
-            model.fit(X, Y)
-        return
-    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
-        model.fit(X, Y, **reference)
-    assert not model.certificate_.private
-    assert not hasattr(model.sampler_, "differences_")
-    assert not numbers_in(pickle.dumps(model.sampler_)) & set(X.ravel().tolist())
-
-
-def test_fit_never_touches_parameters():
-    model = PrivateLogisticRegression(
-        sensitivity=SensitivitySampler(n_pairs=19, reference=public_table())
-    )
-    before = copy.deepcopy(model.get_params())
-    sampler = model.sensitivity
-    model.fit(X, Y)
-    after = model.get_params()
-    assert after.pop("sensitivity") is sampler
-    assert after.pop("sensitivity__reference") is sampler.reference
-    for name in ("sensitivity", "sensitivity__reference"):
-        before.pop(name)
-    assert after == before
-
-
-@each_shell
-def test_a_fit_that_fails_leaves_no_release_of_another_fit(shell):
-    model = make(shell, sensitivity=1.0, classes=[0, 1]).fit(X, Y)
-    with pytest.raises(CalibrationError, match="n_pairs"):
-        model.set_params(sensitivity=None, gamma=1e-9).fit(X, Y, **PUBLIC)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    left = set(vars(model)) - set(model.get_params(deep=False))
-    assert not left
+def test_bad_parameters_are_refused():
+    for shell, parameters, message in (
+        (
+            SQUARED,
+            {"sensitivity": "bound"},
+            "sensitivity must be None, .* got 'bound': .* PrivateLogisticRegression",
+        ),
+        (HINGE, {"sensitivity": "bound"}, "sensitivity must be .* got 'bound': the so"),
+        (SQUARED, {"loss": "log"}, "loss must be one of 'hinge', .* got 'log'"),
+        (SQUARED, {"intercept_scaling": 0.0}, r"intercept_scaling must be .* 0\.0"),
+        (LOGISTIC, BOUND | {"x_norm": None}, "x_norm must be a finite .* got None"),
+        (LOGISTIC, BOUND | {"x_norm": -1.0}, r"x_norm must be a finite .* got -1\.0"),
+        (LOGISTIC, BOUND | {"C": 1e12}, r"C must be at most .* got 1000000000000\.0"),
+        (LOGISTIC, {"x_norm": 1.0}, r"x_norm must be None unless .*; got 1\.0"),
+        (LOGISTIC, {"sensitivity": "best"}, "above 0 or 'bound'; got 'best'"),
+        *((shell, *case) for shell, case in in_turn(BAD_PARAMETERS)),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make(shell, **parameters).fit(X, Y)

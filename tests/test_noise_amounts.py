@@ -1,40 +1,27 @@
 """How much noise each plan takes; records by themselves; searches; private pairs."""
 
-import json
 import math
-import pickle
-import struct
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from certificates import filed
 from laws import FALSE_ALARM, assert_law, rejects_law
 from noise_plans import (
     NOISE_SHAPES,
     PRIVATE,
-    PRIVATE_TARGETS,
     PUBLIC,
-    REFERENCE,
     SHAPED,
     isotropic,
     make_sampler,
     switch,
 )
 from scipy import stats
-from sklearn.model_selection import GridSearchCV
 
 from skparisk import (
-    FiledCertificate,
-    IncompatibleError,
     PrivacyLeakWarning,
-    PrivateRidge,
-    SensitivitySampler,
 )
-from skparisk.core.claim import Leak
-from skparisk.queries import Query, RidgeQuery
 
 # How much noise
 
@@ -117,55 +104,3 @@ def test_data_frames_of_records(library):
 
 
 # Searches, and a reference that is private
-
-
-@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
-def test_search_over_plans():
-    model = PrivateRidge(
-        epsilon=50.0, sensitivity=SensitivitySampler(n_pairs=100), random_state=0
-    )
-    grid = {
-        "sensitivity__randomness": ["implicit", "both"],
-        "sensitivity__noise_shape": ["isotropic", "whitened"],
-    }
-    search = GridSearchCV(model, grid, cv=2)
-    search.fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
-    assert len(search.cv_results_["params"]) == 4
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    best = search.best_estimator_
-    assert best.certificate_.leaks == {Leak.CHOSEN}
-    for name, value in search.best_params_.items():
-        part, claim = name.removeprefix("sensitivity__"), best.certificate_
-        at = claim if hasattr(claim, part) else claim.evidence
-        assert getattr(at, part) == value
-
-
-@pytest.mark.parametrize("plan", [{}, {"randomness": "both"}, SHAPED])
-def test_pairs_from_private_data_are_dropped_with_a_warning(plan, monkeypatch):
-    # Of private records no center is learned: to compare with the very same pairs.
-    monkeypatch.setattr(RidgeQuery, "placed", Query.placed)
-    plan = plan | {"noise_shape": "diagonal"}  # which is weighed by no records
-    model = PrivateRidge(sensitivity=SensitivitySampler(**plan), random_state=0)
-    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
-        model.fit(PRIVATE, PRIVATE_TARGETS)
-    certificate = model.certificate_
-    assert certificate.reference_is_private
-    assert not certificate.private
-    assert any("scale and shape of the noise" in text for text in certificate.caveats)
-    points = np.transpose(certificate.points())
-    assert (points == (model.epsilon_, model.risk_)).all()
-    assert certificate.risk_at(model.epsilon_) == model.risk_
-    assert certificate.risk_at(0.99 * model.epsilon_) == 1.0
-    assert not hasattr(model.sampler_, "differences_")
-    assert not hasattr(model.sampler_, "sensitivities_")
-    document = json.loads(json.dumps(certificate.to_dict()))
-    assert FiledCertificate.from_dict(document) == filed(certificate)
-    kept = SensitivitySampler(RidgeQuery(), random_state=0, **plan)
-    kept.fit(PRIVATE, PRIVATE_TARGETS)
-    assert kept.sensitivity_ == model.sensitivity_  # the very same pairs
-    pickled = pickle.dumps(model)
-    for number in (*kept.differences_.ravel(), *kept.sensitivities_):
-        if number != model.sensitivity_:
-            assert struct.pack("<d", number) not in pickled
-    with pytest.raises(IncompatibleError, match="came from private data"):
-        PrivateRidge(sensitivity=model.sampler_).fit(PRIVATE, PRIVATE_TARGETS)

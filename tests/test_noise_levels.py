@@ -301,15 +301,6 @@ def test_pairs_that_do_not_move_but_for_errors_need_noise():
     np.testing.assert_allclose(errors.sum() / scales, (1 - 2.0**-20) / 16, rtol=1e-9)
 
 
-def test_errors_do_not_depend_on_how_pairs_are_chunked(monkeypatch):
-    errors = 0.01 * np.abs(DIFFERENCES[-1])
-    criterion = DrawnLoss(DIFFERENCES, 1.0, 3, SHAPES["diagonal"], errors)
-    scales, levels = criterion.critical_scales(), criterion.levels(2.0)
-    monkeypatch.setattr("skparisk.core.pairs.CHUNK", 64)
-    np.testing.assert_allclose(criterion.critical_scales(), scales, rtol=1e-13)
-    np.testing.assert_allclose(criterion.levels(2.0), levels, rtol=1e-13)
-
-
 def test_scales_and_levels_with_errors_follow_the_units():
     for units in [1e-100, 1e-12, 1e12, 1e100]:
         errors = 1e-3 * np.abs(DIFFERENCES[0])

@@ -8,15 +8,12 @@ from noise_plans import (
     PRIVATE,
     PRIVATE_TARGETS,
     PUBLIC,
-    SHAPED,
     isotropic,
     make_sampler,
     switch,
 )
 
 from skparisk import (
-    IncompatibleError,
-    PrivacyLeakWarning,
     PrivateRidge,
     SensitivitySampler,
 )
@@ -25,7 +22,6 @@ from skparisk.reference import CallableReference
 # What is refused, before anything is drawn
 
 
-BOTH = {"randomness": "both"}
 REFUSALS = [
     *(
         ({"delta": delta}, rf"delta must be a number in \[0, 1\), got {text}\.$")
@@ -94,18 +90,3 @@ def test_gaussian_noise_needs_no_delta_where_there_is_no_noise():
     sampler = make_sampler(law="gaussian", epsilon=math.inf).fit(PUBLIC)
     assert sampler.certificate_.delta == 0.0
     np.testing.assert_array_equal(sampler.release(PRIVATE), PRIVATE.mean(axis=0))
-
-
-@pytest.mark.parametrize("plan", [BOTH, SHAPED])
-def test_noise_seeded_after_fit_is_refused_for_every_plan(plan):
-    sampler = make_sampler(**plan).fit(PUBLIC)
-    sampler.set_params(noise_random_state=3)
-    with pytest.raises(IncompatibleError, match="set after the certificate was made"):
-        sampler.release(PRIVATE)
-    again = sampler.calibrate()
-    with pytest.warns(PrivacyLeakWarning):
-        first = again.release(PRIVATE)
-    with pytest.warns(PrivacyLeakWarning):
-        np.testing.assert_array_equal(again.release(PRIVATE), first)
-    assert again.certificate_.seeded
-    assert not again.certificate_.private

@@ -156,6 +156,7 @@ def test_sums():
     assert (first.noise_covariance_ == 0).sum() == n
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", ["auto", "isotropic", "diagonal", "whitened"])
 def test_outputs_of_a_function(shape):
     """What is rounding beside large outputs is not released; small outputs are."""

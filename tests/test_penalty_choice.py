@@ -24,7 +24,7 @@ from skparisk import (
     audit_reference,
     learn_reference,
 )
-from skparisk.linear_model._penalty_choice import Tried, _agree, _Fold, climb
+from skparisk.linear_model._penalty_choice import _Fold
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.queries import RidgeQuery
 from skparisk.reference import RecordPool, TableReference
@@ -148,27 +148,6 @@ def drawn_from(monkeypatch):
 
     monkeypatch.setattr(_penalty_choice, "PairSpec", Spy)
     return n_rows
-
-
-def test_few_rows_of_a_large_table_are_enough_for_a_choice(drawn_from, monkeypatch):
-    """Where rows may be drawn again; pairs that calibrate are of all of them."""
-    from skparisk.linear_model import _penalty_choice
-
-    table = TableReference(X[:120], Y[:120])
-    usual = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
-    drawn_from.clear()
-    for name, few in (("_MOST_ROWS", 100), ("_ROWS_PER_COLUMN", 10)):
-        monkeypatch.setattr(_penalty_choice, name, few)
-    model = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
-    assert set(drawn_from) == {100}
-    best, of_all = (m.penalty_choice_.scores.max() for m in (model, usual))
-    assert abs(best - of_all) < 0.1
-    monkeypatch.setattr(_penalty_choice, "_ROWS_PER_COLUMN", 37)
-    again = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
-    assert drawn_from[-1] == 111
-    given = clone(RIDGE).set_params(alpha=again.alpha_)
-    given.fit(X[120:200], Y[120:200], X_reference=table)
-    assert given.noise_scale_ == again.noise_scale_
 
 
 @pytest.mark.slow
@@ -433,50 +412,6 @@ def test_a_choice_is_the_penalty_of_other_fits():
     bounded = clone(other).set_params(sensitivity="bound", x_norm=1.0, y_bounds=(0, 1))
     with pytest.raises(ValueError, match=r"alpha must be a number with .*'bound'"):
         bounded.fit(*OWN)
-
-
-def test_search_finds_the_top_of_a_hill():
-    for top in [-4.0, -3.2, -0.6, 0.8, 1.7]:
-        tried = climb(lambda place: (-((place - top) ** 2), 1.0))
-        assert tried.vertex() == pytest.approx(top, abs=0.01 if top > -4 else 1)
-        assert len(tried) <= 12
-
-
-@pytest.mark.parametrize("top", [-2.2, 0.3, 0.8, 1.2])
-def test_search_finds_a_top_that_is_flat_on_one_side(top):
-    """As scores are: noise falls slowly as penalties grow, and then too much is lost.
-
-    A parabola through penalties a decade apart is off by 0.1 decades and more here.
-    """
-
-    def score(place: float) -> tuple[float, float]:
-        beyond = place - top
-        return 0.5 - 0.01 * (10**beyond + 2 * 10 ** (-beyond / 2)), 1.0
-
-    tried = climb(score)
-    assert tried.vertex() == pytest.approx(top, abs=0.05)
-    decades = Tried((place, tried[place]) for place in tried if place == round(place))
-    assert abs(decades.vertex() - top) > 0.1
-
-
-def test_of_equals_the_smallest_penalty_is_taken():
-    """Classes of which one is rare are told as well by a constant."""
-    tried = climb(lambda place: (0.5, 1.0))
-    assert tried.best() == min(tried) == -4.5
-    assert tried.vertex() == -4.5
-    refused = Tried({0.0: (0.5, 1.0), 1.0: (1.0, 1.0), -1.0: (-np.inf, np.inf)})
-    assert refused.vertex() == 1.0
-    assert Tried({0.0: (1.0, 1.0), 1.0: (0.5, 1.0), -1.0: (-np.inf, 1)}).vertex() == 0
-
-
-def test_few_pairs_are_stretched_to_a_small_risk():
-    terms, excess = _agree(SensitivitySampler(gamma=0.05), 250)
-    assert (terms.target.gamma, excess) == (0.05, 1.0)
-    terms, excess = _agree(SensitivitySampler(gamma=0.001), 250)
-    assert 1 / 251 <= terms.target.gamma < 1.25 / 251
-    assert excess == np.log(0.001) / np.log(terms.target.gamma) > 1
-    terms, excess = _agree(SensitivitySampler(calibration="dkw", gamma=0.05), 60)
-    assert terms.target.gamma > 0.2
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])

@@ -82,6 +82,12 @@ def fitted(model, *, labels=False, targets=True, **given):
     return model.fit(X, y if targets else None, **known | given)
 
 
+def quick():
+    """Return a model that samples little, where only the unit matters."""
+    few = SensitivitySampler(n_pairs=60)
+    return PrivateRidge(1.0, gamma=0.2, combine=None, sensitivity=few, random_state=0)
+
+
 def share_beyond(model, labels, n_fresh=250):
     """Return of how many fresh people the replacement is beyond the level."""
     X_new, y_new, new = people(n_fresh, 3)
@@ -189,6 +195,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize(("n_records", "n_pairs"), [(40, 5), (40, 30), (500, 30)])
 def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs):
@@ -230,9 +237,9 @@ def test_sums_over_people_are_those_of_their_rows(products):
     ("model", "labels"),
     [
         (PrivateRidge(combine=None), False),
-        (PrivateRidge(), False),
-        (PrivateLogisticRegression(), True),
-        (SHARES["pipeline"][0], False),
+        pytest.param(PrivateRidge(), False, marks=pytest.mark.slow),
+        pytest.param(PrivateLogisticRegression(), True, marks=pytest.mark.slow),
+        pytest.param(SHARES["pipeline"][0], False, marks=pytest.mark.slow),
     ],
 )
 def test_with_one_row_each_all_is_as_without_groups(model, labels):
@@ -263,7 +270,7 @@ def test_the_order_of_people_and_what_ids_are_does_not_matter():
 
 
 def test_the_certificate_says_what_one_person_is():
-    model = fitted(PrivateRidge(random_state=0))
+    model = fitted(quick())
     certificate, evidence = model.certificate_, model.certificate_.evidence
     assert (certificate.unit, evidence.n_records) == ("person", 500)
     assert evidence.rows_per_person == (1, 20)
@@ -272,9 +279,7 @@ def test_the_certificate_says_what_one_person_is():
     assert "1 to 20 in the reference" in text
     assert "how many private rows there are is not public" in text
     assert certificate.to_dict()["unit"] == "person"
-    alone = PrivateRidge(random_state=0, combine=None).fit(
-        X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC
-    )
+    alone = quick().fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
     assert alone.certificate_.unit == "record"
     with pytest.raises(IncompatibleError, match="same unit, records or people"):
         compose_basic([certificate, alone.certificate_])
@@ -286,7 +291,7 @@ def test_ids_and_the_number_of_rows_are_nowhere():
     ids = [f"secret-{one}" for one in IDS]
     stored = pickle.dumps(fitted(model, groups=ids))
     assert b"secret-" not in stored
-    state = vars(fitted(PrivateRidge(random_state=0), groups=ids))
+    state = vars(fitted(quick(), groups=ids))
     assert len(X) not in [value for value in state.values() if np.isscalar(value)]
     assert "secret-" not in str(state)
     assert str(len(X)) not in repr(state)
@@ -295,7 +300,7 @@ def test_ids_and_the_number_of_rows_are_nowhere():
 def test_somebody_in_both_tables_is_found_by_id():
     shared = np.where(np.isin(PUBLIC, PUBLIC[:1]), IDS[0], PUBLIC)
     with pytest.warns(PrivacyLeakWarning, match="shares records"):
-        model = fitted(PrivateRidge(random_state=0), groups_reference=shared)
+        model = fitted(quick(), groups_reference=shared)
     assert not model.certificate_.private
 
 
@@ -308,6 +313,7 @@ def test_rows_count_as_the_sums_say():
     np.testing.assert_allclose(moments.covariance()[:D, :D], np.cov(X.T), atol=0.2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("estimator", "targets", "labels"),
     [
@@ -344,7 +350,7 @@ def test_a_sampler_takes_people_and_nothing_else_then():
 
 def test_without_a_reference_private_people_are_resampled():
     with pytest.warns(PrivacyLeakWarning, match="private"):
-        model = PrivateRidge(random_state=0).fit(X, Y, groups=IDS)
+        model = quick().fit(X, Y, groups=IDS)
     assert model.certificate_.unit == "person"
     assert model.certificate_.evidence.rows_per_person is None
 
@@ -510,12 +516,13 @@ def test_targets_that_are_encoded_stay_with_their_rows():
 
 
 def test_parts_of_people_are_those_of_an_owner():
-    claim = fitted(PrivateRidge(random_state=0)).certificate_
+    claim = fitted(quick()).certificate_
     with pytest.raises(IncompatibleError, match="partition must be 'owner'"):
         compose_parallel([claim, claim], partition="position")
     assert compose_parallel([claim, claim], partition="owner").unit == "person"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "as_other",
     [
@@ -530,7 +537,7 @@ def test_ids_are_compared_whatever_their_type(as_other):
     table = TableReference(X_PUBLIC, Y_PUBLIC, groups=as_other)
     given = {"X_reference": table, "y_reference": None, "groups_reference": None}
     with pytest.warns(PrivacyLeakWarning, match="private"):
-        model = fitted(PrivateRidge(random_state=0), groups=own, **given)
+        model = fitted(quick(), groups=own, **given)
     assert not model.certificate_.private
     sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=table)
     sampler.fit(X, groups=own)
@@ -542,7 +549,7 @@ def test_dates_and_tuples_may_be_ids():
     days = np.datetime64("2000-01-01", "D") + IDS
     born = [(f"{one}", 7) for one in IDS]
     for ids in (days, days.astype("M8[ns]"), born, pd.Series(days)):
-        model = fitted(PrivateRidge(random_state=0), groups=ids)
+        model = fitted(quick(), groups=ids)
         assert model.certificate_.evidence.n_records == 500
 
 
@@ -778,8 +785,8 @@ AUDIT = {
 @pytest.mark.parametrize(
     "model",
     [
-        PrivateRidge(),
-        PrivateRidge(combine=None),
+        PrivateRidge(1.0, combine=None),
+        pytest.param(PrivateRidge(), marks=pytest.mark.slow),
         pytest.param(PrivateLogisticRegression(), marks=pytest.mark.slow),
     ],
 )
@@ -817,7 +824,7 @@ def test_a_sampler_of_people_is_audited():
 
 
 def test_the_unit_of_an_audit_is_that_of_the_claim():
-    model = fitted(PrivateRidge(random_state=0))
+    model = fitted(quick())
     given = AUDIT | {"groups": None, "groups_reference": None}
     with pytest.raises(IncompatibleError, match="unit='record', but the"):
         audit_reference(model, *AUDITED[:2], **given)

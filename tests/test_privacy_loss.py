@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import special
 
 from skparisk.core.laws import Laplace
 from skparisk.core.losses import (
@@ -86,17 +85,6 @@ def test_laplace_loss_has_its_two_atoms():
         assert lower == pytest.approx(math.exp(-shift) / 2, abs=2e-16)
         assert laplace_loss_exceedance(-shift * ALMOST_ABOVE, shift) == 1
         assert laplace_loss_exceedance([-math.inf, math.inf], shift).tolist() == [1, 0]
-
-
-def test_laplace_loss_has_the_stated_density():
-    """Between the atoms the law grows by the integral of exp((c - a)/2)/4."""
-    for shift in SHIFTS:
-        low, high = -0.7 * shift, 0.8 * shift
-        mass = mpmath.quad(lambda c: mpmath.exp((c - shift) / 2) / 4, [low, high])
-        fallen = laplace_loss_exceedance(low, shift) - laplace_loss_exceedance(
-            high, shift
-        )
-        assert fallen == pytest.approx(float(mass), rel=1e-9)
 
 
 def test_laplace_loss_exceedance_against_simulation():
@@ -346,12 +334,6 @@ def test_dandekar_cdf_is_accurate_from_1e_minus_12_to_1e4(k):
     np.testing.assert_allclose(dandekar_cdf(x, k), exact, rtol=1e-13)
 
 
-def test_dandekar_cdf_of_one_output_is_exponential():
-    """For one output T is exponential."""
-    x = np.geomspace(1e-12, 50, 100)
-    np.testing.assert_allclose(dandekar_cdf(x), -np.expm1(-x), rtol=1e-14)
-
-
 def test_dandekar_cdf_against_simulation():
     """Simulated distances fit the law, and refuse it 10 % off on both sides."""
     rng = np.random.default_rng(0)
@@ -372,14 +354,6 @@ def test_dandekar_cdf_edges():
         grid = dandekar_cdf(np.linspace(0, 2 * k + 70, 2000), k)
         assert np.all(np.diff(grid) > -1e-15)
         assert np.all((grid >= 0) & (grid <= 1))
-
-
-def test_dandekar_tail_is_nothing_where_it_is_cut():
-    """Beyond 2k + 60 the tail is below the last digit of one."""
-    for k in [1, 2, 10, 200]:
-        weights = [math.comb(k - 1 + j, j) / 2 ** (k - 1 + j) for j in range(k)]
-        tails = special.gammaincc(k - np.arange(k), 2 * k + 60)
-        assert 0 < np.dot(weights, tails) < 1e-18
 
 
 # Confidence and its inverses
@@ -494,15 +468,6 @@ def test_noise_epsilon_is_safe_and_tight(confidence, epsilon, k):
     assert dandekar_noise_epsilon(epsilon, confidence, k) == noise_epsilon
 
 
-@derandomized
-@given(confidence=confidences, noise_epsilon=st.floats(1e-6, 5.0), k=lengths)
-def test_inverses_round_trip(confidence, noise_epsilon, k):
-    """From noise to epsilon and back."""
-    epsilon = dandekar_epsilon(confidence, noise_epsilon, k)
-    back = dandekar_noise_epsilon(epsilon, confidence, k)
-    assert back == pytest.approx(noise_epsilon, rel=1e-9)
-
-
 def test_rounding_is_safe_where_the_inverse_is_badly_conditioned():
     """Extreme targets and levels, with no noise too, stay on the safe side."""
     for k in [1, 2, 50]:
@@ -600,15 +565,6 @@ def test_inverses_return_floats():
         assert type(laplace_delta_noise_epsilon(1.0, target)) is float
 
 
-def test_inputs_are_not_changed():
-    """The arrays that go in stay as they are."""
-    epsilon, noise = np.array([0.1, 2.0]), np.array([1.0, math.inf])
-    laplace_delta(epsilon, noise)
-    dandekar_confidence(epsilon, noise)
-    assert epsilon.tolist() == [0.1, 2.0]
-    assert noise.tolist() == [1.0, math.inf]
-
-
 def test_bad_input_is_refused_with_name_value_and_range():
     """Each message has the name, the value and what is allowed."""
     for call, message in [
@@ -650,10 +606,3 @@ def test_bad_input_is_refused_with_name_value_and_range():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_formula_of_the_paper_says_that_it_is_no_guarantee():
-    """The docstrings do not sell Theorem 4 as a guarantee."""
-    assert "Not a guarantee" in dandekar_confidence.__doc__
-    for inverse in (dandekar_epsilon, dandekar_noise_epsilon):
-        assert "No guarantee" in inverse.__doc__

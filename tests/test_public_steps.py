@@ -91,6 +91,7 @@ def test_models_that_have_steps_inside_are_watched_with_all_of_them():
     assert inside in model.template_.places
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("last", ["passthrough", None])
 def test_pipelines_without_a_model_are_fitted_as_they_are(last):
     model = fit(make_pipeline(encoder(), last))

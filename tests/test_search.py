@@ -25,13 +25,11 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skparisk import (
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateKernelDensity,
-    PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
@@ -200,27 +198,3 @@ def test_tags_tell_of_noise():
     assert not tag(private_search(seeded, ALPHAS, "reference"))
     assert tag(private_search(seeded, ALPHAS, "exponential"))
     assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [
-        private_search(
-            known(noise_random_state=0),
-            {"alpha": [0.1, 1.0]},
-            "exponential",
-            noise_random_state=0,
-        ),
-        PrivateGridSearchCV(
-            PrivateLogisticRegression(sensitivity=1.0, noise_random_state=0),
-            {"C": [0.1, 1.0]},
-            selection="exponential",
-            random_state=0,
-            noise_random_state=0,
-        ),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -173,6 +173,7 @@ def test_a_release_of_the_reference_itself_is_told(guise):
 # Queries on any table
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("query", [median_age, share_of_graz])
 @pytest.mark.parametrize("make", [lambda frame: frame, as_polars])
 def test_a_function_of_frames_from_end_to_end(query, make):

@@ -110,6 +110,7 @@ def errors_of(name, differences, law, gamma, weights, n_independent):
     return np.sum(np.diag(covariance) / np.diag(scales) ** 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize("weighed", [False, True])
 def test_auto_takes_the_shape_that_adds_least_to_the_errors(law, weighed):

@@ -49,7 +49,7 @@ from wrapped import (
     served_methods,
 )
 
-from skparisk import PrivacyLeakWarning, SensitivitySampler
+from skparisk import PrivacyLeakWarning
 from skparisk.wrappers._recipes import complete, find_recipe
 
 # What is served without noise is the estimator itself
@@ -194,23 +194,6 @@ SAMPLED = [
     PCA(2, whiten=True),
     StandardScaler(),
 ]
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
-def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator):
-    model = fit_public(private(estimator, epsilon=0.7, combine=None))
-    sampler = SensitivitySampler(
-        model.sampler_.query_, epsilon=0.7, gamma=0.2, n_pairs=4, n_records=80
-    )
-    data = data_for(estimator, public=True)
-    if is_classifier(estimator):
-        data = (data[0], np.unique(data[1], return_inverse=True)[1])
-    sampler.set_params(random_state=model.random_state).fit(*data)
-    assert model.certificate_ == sampler.certificate_
-    assert model.certificate_.private
-    assert model.sampler_.reference is None  # the table is not carried along
-    np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
 @pytest.mark.sampled(1)

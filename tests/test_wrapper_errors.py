@@ -22,6 +22,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from wrapped import (
+    CLASSES,
     DECLARED,
     LABELS,
     POINTS,
@@ -37,13 +38,11 @@ from wrapped import (
 )
 
 from skparisk import (
-    CalibrationError,
     IncompatibleError,
     PrivacyLedger,
     SensitivitySampler,
 )
-from skparisk.queries import AttributeReader, EstimatorQuery, MeanQuery
-from skparisk.reference import TableReference
+from skparisk.queries import AttributeReader, EstimatorQuery
 
 
 class Untold(BaseEstimator):
@@ -53,288 +52,134 @@ class Untold(BaseEstimator):
         return self
 
 
+NO_IDEA = Odd(failure=RuntimeError("no idea"))
+
+
 class Unclonable(RegressorMixin, BaseEstimator):
     def __init__(self, names):
         self.names = list(names)
 
 
-@pytest.mark.sampled(12)
+def at_points(release, points=POINTS, **parameters):
+    return {"release": release, "X_public": points, **parameters}
+
+
+TREES = "is no array of numbers of one shape, as in trees, .* predict cannot be served "
+TREES += "from a release: release its predictions at public points"
+FOO = r"Ridge has no attribute 'foo_' after fit that is an array of numbers of "
+FOO += r"one shape; it has coef_ \(4,\), intercept_ \(\)"
+MADE_UP = "PCA cannot be fitted to made-up records, as there is no X_reference: n_c"
+OF_NUMBERS = "after fit that is an array"
+# What is refused, whatever is declared.
+INCOMPATIBLE = [
+    (GradientBoostingRegressor(n_estimators=2), TREES),
+    (KNeighborsRegressor(), "What KNeighborsRegressor learned is no .* or grows with"),
+    (
+        StandardScaler(with_mean=False, with_std=False),
+        "finds nothing that StandardSca",
+    ),
+    (
+        OneHotEncoder(),
+        "What OneHotEncoder learns is no array of numbers, such as cate",
+    ),
+    (
+        VarianceThreshold(),
+        "VarianceThreshold chooses columns, .* Let it be a step of",
+    ),
+    (
+        SVC(),
+        "cannot be served .*: wrap it in a CalibratedClassifierCV, and release",
+    ),
+    (
+        KernelRidge(kernel="precomputed"),
+        "fitted to labels, mappings, images or number",
+    ),
+    (LabelEncoder(), "LabelEncoder is fitted to labels, mappings"),
+    (MultiOutputClassifier(GaussianNB()), "is given several labels of each record"),
+    (DictVectorizer(), "DictVectorizer is fitted to labels, mappings"),
+    (Untold(), "Untold is fitted to targets, but does not say so in its tags"),
+]
+WRONG = [
+    (Unclonable(("a",)), {}, "one that can be cloned; cloning Unclonable failed"),
+    (Ridge(), {"release": ("coef_", "foo_")}, FOO),
+    (
+        MLPRegressor(hidden_layer_sizes=(3,), max_iter=2),
+        {"release": ("coefs_",)},
+        f"MLPRegressor has no attribute 'coefs_' {OF_NUMBERS}",
+    ),
+    (
+        Odd("text"),
+        {"release": ("value_",)},
+        f"no attribute 'value_' {OF_NUMBERS} of",
+    ),
+    (DBSCAN(), {}, "does not know what DBSCAN is for, .* that it is fitted to: take"),
+    (PCA(9), {}, MADE_UP),
+    (NO_IDEA, {}, "predict of Odd fails on public records: no idea"),
+    (
+        NO_IDEA,
+        at_points("predict"),
+        "fitted to public records, fails at X_public: no",
+    ),
+    (
+        RadiusNeighborsRegressor(1e-9),
+        at_points("predict"),
+        "is not finite at some points of X_public. Leave these out",
+    ),
+    (SVC(kernel="linear"), {"release": ("coef_",)}, "coef_ of SVC cannot be set"),
+    (Ridge, {}, "estimator must be an instance of a scikit-learn"),
+    (Ridge(), {"release": ("coef_",) * 2}, "of distinct names"),
+    (Ridge(), {"release": "coef_"}, "predict_proba'; got 'coef_'"),
+    (
+        Ridge(),
+        at_points("predict_proba"),
+        "got 'predict_proba' for the regressor Rid",
+    ),
+    (
+        LinearSVC(),
+        at_points("predict_proba"),
+        "'predict_proba' for classifiers that",
+    ),
+    (Ridge(), {"release": "predict"}, "X_public must be given"),
+    (Ridge(), at_points("predict", [[np.nan] * 4]), "X_public contains NaN"),
+    (
+        GaussianNB(),
+        at_points("predict_proba", surrogate=SVC()),
+        "surrogate must be a regressor, .* got SVC",
+    ),
+    (Ridge(), {"X_public": POINTS}, "X_public and surrogate must"),
+    (Ridge(), {"sensitivity": "bound"}, "or a finite number above 0; got 'bound'"),
+]
+
+
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
-    ("estimator", "parameters", "reference", "error", "message"),
+    ("estimator", "parameters", "error", "message"),
     [
-        (Ridge, {}, {}, ValueError, "estimator must be an instance of a scikit-learn"),
-        (
-            Unclonable(("a",)),
-            DECLARED,
-            {},
-            ValueError,
-            "one that can be cloned; cloning Unclonable failed",
-        ),
+        *((e, {}, IncompatibleError, message) for e, message in INCOMPATIBLE),
+        *((e, given, ValueError, message) for e, given, message in WRONG),
         (
             Ridge(),
-            {"release": ("coef_", "foo_")} | DECLARED,
-            {},
-            ValueError,
-            r"Ridge has no attribute 'foo_' after fit that is an array of numbers of "
-            r"one shape; it has coef_ \(4,\), intercept_ \(\)",
-        ),
-        (
-            MLPRegressor(hidden_layer_sizes=(3,), max_iter=2),
-            {"release": ("coefs_",)} | DECLARED,
-            {},
-            ValueError,
-            "MLPRegressor has no attribute 'coefs_' after fit that is an array",
-        ),
-        (
-            Odd("text"),
-            {"release": ("value_",)} | DECLARED,
-            {},
-            ValueError,
-            "Odd has no attribute 'value_' after fit that is an array of numbers",
-        ),
-        (
-            GradientBoostingRegressor(n_estimators=2),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "is no array of numbers of one shape, as in trees, .* predict cannot be "
-            "served from a release: release its predictions at public points",
-        ),
-        (
-            KNeighborsRegressor(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "What KNeighborsRegressor learned is no array .* or grows with the records",
-        ),
-        (
-            StandardScaler(with_mean=False, with_std=False),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "release='auto' finds nothing that StandardScaler has learned",
-        ),
-        (
-            OneHotEncoder(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "What OneHotEncoder learns is no array of numbers, such as categories",
-        ),
-        (
-            VarianceThreshold(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "VarianceThreshold chooses columns, .* Let it be a step of a Pipeline",
-        ),
-        (
-            DBSCAN(),
-            DECLARED,
-            {},
-            ValueError,
-            "does not know what DBSCAN is for, .* but those that it is fitted to: take",
-        ),
-        (
-            PCA(9),
-            DECLARED,
-            {},
-            ValueError,
-            "PCA cannot be fitted to made-up records, as there is no X_reference: n_c",
-        ),
-        (
-            Odd(failure=RuntimeError("no idea")),
-            DECLARED,
-            {},
-            ValueError,
-            "predict of Odd fails on public records: no idea",
-        ),
-        (
-            Odd(failure=RuntimeError("no idea")),
-            {"release": "predict", "X_public": POINTS} | DECLARED,
-            {},
-            ValueError,
-            "predict of Odd, fitted to public records, fails at X_public: no idea",
-        ),
-        (
-            RadiusNeighborsRegressor(1e-9),
-            {"release": "predict", "X_public": POINTS} | DECLARED,
-            {},
-            ValueError,
-            "is not finite at some points of X_public. Leave these out",
-        ),
-        (
-            SVC(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "cannot be served .*: wrap it in a CalibratedClassifierCV, and release its",
-        ),
-        (
-            KernelRidge(kernel="precomputed"),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "KernelRidge is fitted to labels, mappings, images or numbers of pairs",
-        ),
-        (
-            LabelEncoder(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "LabelEncoder is fitted to labels, mappings",
-        ),
-        (
-            MultiOutputClassifier(GaussianNB()),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "MultiOutputClassifier is given several labels of each record",
-        ),
-        (
-            DictVectorizer(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "DictVectorizer is fitted to labels, mappings",
-        ),
-        (
-            Untold(),
-            DECLARED,
-            {},
-            IncompatibleError,
-            "Untold is fitted to targets, but does not say so in its tags",
-        ),
-        (
-            SVC(kernel="linear"),
-            {"release": ("coef_",)} | DECLARED,
-            {},
-            ValueError,
-            "coef_ of SVC cannot be set",
-        ),
-        (Ridge(), {"release": ("coef_",) * 2}, {}, ValueError, "of distinct names"),
-        (Ridge(), {"release": "coef_"}, {}, ValueError, "predict_proba'; got 'coef_'"),
-        (
-            Ridge(),
-            {"release": "predict_proba", "X_public": POINTS},
-            {},
-            ValueError,
-            "got 'predict_proba' for the regressor Ridge",
-        ),
-        (
-            LinearSVC(),
-            {"release": "predict_proba", "X_public": POINTS},
-            {},
-            ValueError,
-            "'predict_proba' for classifiers that have it",
-        ),
-        (
-            Ridge(),
-            {"release": "predict"},
-            {},
-            ValueError,
-            "X_public must be given",
-        ),
-        (
-            Ridge(),
-            {"release": "predict", "X_public": POINTS[:, :2]},
-            {},
+            at_points("predict", POINTS[:, :2]),
             IncompatibleError,
             "X has 4 features, but X_public has 2",
         ),
-        (
-            Ridge(),
-            {"release": "predict", "X_public": [[np.nan] * 4]},
-            {},
-            ValueError,
-            "X_public contains NaN",
-        ),
-        (
-            GaussianNB(),
-            {"release": "predict_proba", "X_public": POINTS, "surrogate": SVC()},
-            {},
-            ValueError,
-            "surrogate must be a regressor, .* got SVC",
-        ),
-        (Ridge(), {"X_public": POINTS}, {}, ValueError, "X_public and surrogate must"),
-        (
-            Ridge(),
-            {
-                "sensitivity": SensitivitySampler(
-                    reference=TableReference(X_PUBLIC, Y_PUBLIC)
-                )
-            },
-            SECOND,
-            ValueError,
-            "there can be only one reference",
-        ),
-        (
-            Ridge(),
-            {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
-            {},
-            ValueError,
-            "Ridge takes targets, but the reference has none",
-        ),
-        (
-            Ridge(),
-            {},
-            SECOND | {"X_reference": X_PUBLIC[:, :2]},
-            IncompatibleError,
-            "The reference has 2 features, but X has 4",
-        ),
-        (
-            Ridge(),
-            {},
-            SECOND | {"y_reference": np.c_[Y_PUBLIC, Y_PUBLIC]},
-            IncompatibleError,
-            "The reference has 2 targets, but y has 1",
-        ),
-        (
-            Ridge(),
-            {"sensitivity": "bound"},
-            {},
-            ValueError,
-            "sensitivity must be None, a SensitivitySampler .* or a finite number "
-            "above 0; got 'bound'",
-        ),
-        (
-            Ridge(),
-            {"sensitivity": SensitivitySampler(law="exponential")},
-            SECOND,
-            ValueError,
-            "law of the SensitivitySampler must be of noise that is added to numbers",
-        ),
-        (
-            Ridge(),
-            {"sensitivity": SensitivitySampler(n_records=0)},
-            SECOND,
-            ValueError,
-            "n_records must be a whole number >= 1, got 0",
-        ),
-        (
-            Ridge(),
-            {"sensitivity": SensitivitySampler(n_records=79, n_pairs=4)},
-            SECOND,
-            IncompatibleError,
-            "databases of 79 records, got 80",
-        ),
-        (
-            Ridge(),
-            {"sensitivity": SensitivitySampler(MeanQuery(), n_pairs=4)},
-            SECOND,
-            IncompatibleError,
-            r"has the query MeanQuery\(\), but Ridge \(coef_, intercept_\) is to be",
-        ),
     ],
 )
-@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-def test_bad_input_is_refused(estimator, parameters, reference, error, message):
-    model = private(estimator).set_params(**parameters)
+def test_bad_input_is_refused(estimator, parameters, error, message):
+    model = private(estimator).set_params(**DECLARED | parameters)
     labels = isinstance(estimator, ClassifierMixin)
-    data = (X, LABELS) if labels else (X, Y)
+    if labels:
+        model.set_params(classes=CLASSES)
     with pytest.raises(error, match=message):
-        model.fit(*data, **reference)
+        model.fit(X, LABELS if labels else Y)
     assert not hasattr(model, "certificate_")
+
+
+def test_the_reference_has_as_many_targets():
+    with pytest.raises(IncompatibleError, match="reference has 2 targets, but y has 1"):
+        private(Ridge()).fit(
+            X, Y, **SECOND | {"y_reference": np.c_[Y_PUBLIC, Y_PUBLIC]}
+        )
 
 
 class Keeps(RegressorMixin, BaseEstimator):
@@ -404,15 +249,6 @@ def test_shape_that_changes_between_databases_is_refused():
             )
         messages.append(str(refused.value))
     assert any("What PCA learned is no array" in text for text in messages)
-
-
-def test_fit_that_fails_leaves_no_release_of_another_fit():
-    model = fit_declared(private(Ridge()))
-    with pytest.raises(CalibrationError, match="n_pairs"):
-        fit_public(model.set_params(sensitivity=None, gamma=1e-9))
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    assert not hasattr(model, "certificate_")
 
 
 class Fails(RegressorMixin, BaseEstimator):

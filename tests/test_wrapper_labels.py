@@ -15,8 +15,6 @@ from wrapped import (
     LABELS_PUBLIC,
     X_PUBLIC,
     X,
-    assert_same,
-    fit_public,
     private,
     reference_for,
 )
@@ -37,53 +35,6 @@ from skparisk.queries import (
 )
 from skparisk.queries._labels import check_classes, label_codes
 from skparisk.reference import CallableReference, RecordPool, TableReference
-
-KINDS = {
-    "strings": np.array(["ash", "beech", "cedar"]),
-    "objects": np.array(["ash", "beech", "cedar"], dtype=object),
-    "bools": np.array([False, True]),
-    "ints": np.array([1, 5, 7]),
-    "floats": np.array([-1.0, 1.0]),
-    "large ints": np.array([2**60, 2**60 + 1]),
-}
-
-
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("where", ["fit", "declared", "declared classes"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_labels_of_any_kind(kind, where):
-    known = KINDS[kind]
-    group = np.unique(LABELS, return_inverse=True)[1] % len(known)
-    group_public = np.unique(LABELS_PUBLIC, return_inverse=True)[1] % len(known)
-    model, reference = private(GaussianNB(), epsilon=np.inf), {}
-    if where == "fit":
-        reference = {"X_reference": X_PUBLIC, "y_reference": known[group_public]}
-    else:
-        model.set_params(**DECLARED)
-    if where == "declared classes":
-        model.set_params(classes=known[::-1].tolist())
-    model.fit(X, known[group], **reference)
-    plain = GaussianNB().fit(X, known[group])
-    np.testing.assert_array_equal(model.classes_, known)
-    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
-    assert model.classes_.dtype == known.dtype or kind == "objects"
-    assert_same(model.predict_proba(X), plain.predict_proba(X))
-    assert model.score(X, known[group]) == plain.score(X, known[group])
-
-
-@pytest.mark.parametrize("kind", ["bools", "ints", "floats"])
-def test_classes_of_a_reference_on_the_sampler(kind):
-    known = KINDS[kind]
-    labels = known[np.unique(LABELS_PUBLIC, return_inverse=True)[1] % len(known)]
-    table = TableReference(X_PUBLIC, labels)
-    sampler = clone(CHEAP).set_params(reference=table)
-    some = known[np.arange(80) % (len(known) - 1)]  # one class is missing
-    model = private(GaussianNB(), sensitivity=sampler, epsilon=np.inf)
-    model.fit(X, some)
-    np.testing.assert_array_equal(model.classes_, known)
-    assert model.classes_.dtype == known.dtype
-    assert (model.estimator_.theta_ == 0).all()
-    clone(model).set_params(sensitivity=model.sampler_).fit(X, some)
 
 
 def test_classes_of_a_reference_that_are_no_labels_of_this_type():
@@ -141,57 +92,10 @@ def test_classes_of_the_reference_win_and_a_missing_one_is_answered_with_zeros()
         assert noisy.certificate_.private
 
 
-def test_declared_classes_win_over_those_of_the_reference():
-    two = LABELS_PUBLIC != "cedar"
-    model = private(GaussianNB(), classes=["ash", "beech"])
-    reference = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
-    with pytest.raises(ValueError, match="y has labels that are not among the classes"):
-        model.fit(X, LABELS, **reference)
-    some = LABELS != "cedar"
-    with pytest.raises(ValueError, match="y_reference has labels that are not among"):
-        model.fit(X[some], LABELS[some], **reference)
-    reference = {k: v[two] for k, v in reference.items()}
-    assert len(model.fit(X[some], LABELS[some], **reference).classes_) == 2
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.where(np.arange(80) == 3, "secret", LABELS),
-        np.where(np.arange(80) == 3, 654321, 1),
-        np.where(np.arange(80) == 3, -654321, 1),
-    ],
-)
-def test_labels_that_are_no_class_are_not_told(labels):
-    model = private(GaussianNB())
-    with pytest.raises(
-        ValueError, match="y has labels that are not among the"
-    ) as error:
-        model.fit(X, labels, **reference_for(GaussianNB()))
-    shown = "".join(map(repr, (error.value, error.value.__context__)))
-    assert "secret" not in shown
-    assert "654321" not in shown
-
-
-def test_fitted_sampler_knows_its_classes():
-    first = fit_public(private(GaussianNB()))
-    two = np.where(LABELS == "cedar", "ash", LABELS)
-    again = private(GaussianNB(), sensitivity=first.sampler_, epsilon=np.inf)
-    again.fit(X, two)
-    assert list(again.classes_) == ["ash", "beech", "cedar"]
-    assert (again.estimator_.theta_ == 0).all()
-
-
 def test_fitted_sampler_of_a_query_without_classes_is_refused():
     sampler = SensitivitySampler(MeanQuery(), gamma=0.2, n_pairs=4).fit(X_PUBLIC)
     with pytest.raises(IncompatibleError, match="was fitted for MeanQuery"):
         private(GaussianNB(), sensitivity=sampler).fit(X, LABELS)
-
-
-@pytest.mark.parametrize("classes", [["ash"], ["ash", "ash"], [1]])
-def test_one_class_is_none(classes):
-    with pytest.raises(ValueError, match="classes must have at least 2 classes"):
-        private(GaussianNB(), classes=classes, **DECLARED).fit(X, LABELS)
 
 
 def test_many_classes_for_few_records_are_no_warning():

@@ -7,23 +7,19 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor, StackingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, Ridge
-from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from wrapped import (
     POINTS,
-    SECOND,
     X_PUBLIC,
     Y_PUBLIC,
     X,
     Y,
-    data_for,
     fit_public,
     private,
 )
 
-from skparisk import IncompatibleError, PrivacyLeakWarning, SensitivitySampler
+from skparisk import IncompatibleError, SensitivitySampler
 from skparisk.neighbors import sample_database
 from skparisk.queries import (
     AttributeReader,
@@ -123,19 +119,6 @@ def test_first_database_is_drawn_from_the_reference():
 # Samplers that are used again
 
 
-@pytest.mark.parametrize("estimator", [Ridge(), GaussianNB(), PCA(2)])
-def test_fitted_pairs_serve_every_target(estimator):
-    first = fit_public(private(estimator))
-    again = private(estimator, sensitivity=first.sampler_, epsilon=0.2, gamma=0.3)
-    again.fit(*data_for(estimator))
-    assert again.sampler_.differences_ is first.sampler_.differences_
-    assert again.sampler_.query_.anchor is first.sampler_.query_.anchor
-    assert again.sensitivity_ == first.sampler_.sensitivity_at(0.3)
-    assert (again.epsilon_, again.gamma_) == (0.2, 0.3)
-    assert again.certificate_.private
-    assert first.sampler_.epsilon == 1.0
-
-
 def test_fitted_pairs_of_predictions_serve_again():
     model = private(RandomForestRegressor(2), "predict", X_public=POINTS)
     fit_public(model)
@@ -158,53 +141,6 @@ def test_fitted_pairs_of_another_question_are_refused(other):
     sampler = fit_public(private(Ridge())).sampler_
     with pytest.raises(IncompatibleError, match=r"was fitted for Ridge \(coef_, inte"):
         other.set_params(sensitivity=sampler).fit(X, Y)
-
-
-def test_fitted_sampler_and_a_reference_are_two_references():
-    sampler = fit_public(private(Ridge())).sampler_
-    with pytest.raises(ValueError, match="there can be only one reference"):
-        fit_public(private(Ridge(), sensitivity=sampler))
-
-
-def test_withheld_pairs_are_not_used_again():
-    with pytest.warns(PrivacyLeakWarning):
-        model = private(Ridge()).fit(X, Y)
-    with pytest.raises(IncompatibleError, match="came from private data"):
-        private(Ridge(), sensitivity=model.sampler_).fit(X, Y)
-
-
-def test_fitted_pairs_in_a_search_are_frozen():
-    half = private(Ridge()).fit(X[:40], Y[:40], **SECOND)
-    model = private(Ridge(), sensitivity=FrozenEstimator(half.sampler_))
-    grid = {"epsilon": [0.1, 1.0], "gamma": [0.2, 0.4]}
-    search = GridSearchCV(model, grid, cv=2, refit=False).fit(X, Y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
-        seeded = clone(model).set_params(noise_random_state=0).fit(X[:40], Y[:40])
-    assert not seeded.certificate_.private
-
-
-def test_sampler_parameters_stand_unless_the_model_has_its_own():
-    sampler = SensitivitySampler(n_pairs=9, random_state=5, n_jobs=2, gamma=0.5)
-    model = private(Ridge(), sensitivity=sampler, random_state=None)
-    fit_public(model)
-    fitted = model.sampler_
-    assert (fitted.n_pairs, fitted.random_state, fitted.n_jobs) == (9, 5, 2)
-    assert (fitted.gamma, fitted.epsilon) == (0.2, 1.0)
-    again = fit_public(model.set_params(n_jobs=1))
-    assert again.sensitivity_ == fitted.sensitivity_
-    np.testing.assert_array_equal(again.sampler_.differences_, fitted.differences_)
-    assert sampler.get_params()["query"] is None
-    assert not hasattr(sampler, "certificate_")
-
-
-def test_add_remove_needs_a_public_number_of_records():
-    sampler = SensitivitySampler(relation="add-remove", n_pairs=4)
-    model = private(GaussianNB(), sensitivity=sampler)
-    with pytest.raises(ValueError, match="n_records must be given"):
-        fit_public(model)
-    fit_public(model.set_params(sensitivity__n_records=81))
-    assert model.certificate_.evidence.n_records == 81
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])

@@ -1,12 +1,9 @@
-"""Numbers of private records, or of a fit without noise, that a model still holds."""
+"""All numbers that an object, or its pickle, holds, and where."""
 
-import math
-import pickle
 import re
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from types import CellType, ModuleType
@@ -14,9 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-from skparisk.audit._claim_audit import DESCRIBED, KnownNoise, fit_to
 from skparisk.core.sealed import is_frame
 from skparisk.reference._records import columns_of
 
@@ -29,80 +24,6 @@ _BYTES = (bytes, bytearray, memoryview, array)
 # Where functions keep what they were made with.
 _OF_FUNCTIONS = ("__closure__", "__defaults__", "__kwdefaults__", "__self__")
 _OF_PARTIALS = ("func", "args", "keywords")
-
-
-@dataclass(frozen=True)
-class UnnoisedNumber:
-    """A number that a model holds as it was computed, or a private value.
-
-    `place` is the path of names from the model on, or "pickle" for what only its bytes
-    hold; `source` is a place of the fit without noise, or "X" or "y".
-    """
-
-    place: str
-    value: float
-    source: str
-
-
-def find_unnoised(estimator, X, y=None, *, plain=None, fit_params=None):
-    """Return the numbers that a fitted model holds without noise, in order of places.
-
-    The estimator is fitted to one half of the records. All numbers that can be reached
-    from it, and all doubles in its pickle, are compared with those of a fit without
-    noise (`plain`; None: the estimator itself with an infinite epsilon, and a fit of
-    its parameter `estimator`, if it has one), and with the records. What a fit to the
-    other half has as well is public. Numbers that were changed, as by a factor, are
-    not found.
-    """
-    X, y = np.asarray(X), None if y is None else np.asarray(y)
-    half = len(X) // 2
-    own, other = (
-        (X[rows], *(() if y is None else (y[rows],)))
-        for rows in (slice(half), slice(half, 2 * half))
-    )
-    params = dict(fit_params or {})
-    fitted, stranger = (fit_to(estimator, part, params) for part in (own, other))
-    kept = dict.fromkeys(sorted(_in_pickle(fitted)), "pickle")
-    kept |= places_of_numbers(fitted)
-    secrets = {}
-    for without in _without_noise(estimator, plain, own, params):
-        exact = places_of_numbers(without)
-        # Pairs that were sampled again are of the reference, and may be the same ones.
-        secrets |= {
-            value: place
-            for value, place in exact.items()
-            if place.partition(".")[0] not in DESCRIBED
-        }
-    known = KnownNoise.of(fitted)
-    if known is not None:  # with what the fit chose, such as a penalty
-        secrets = places_of_numbers({"answer": known.answer(own)}) | secrets
-    for name, data in zip("Xy", own, strict=False):
-        secrets = dict.fromkeys(places_of_numbers(np.asarray(data)), name) | secrets
-    public = _in_pickle(stranger) | set(places_of_numbers(stranger))
-    found = [
-        UnnoisedNumber(place, value, secrets[value])
-        for value, place in kept.items()
-        if value in secrets and value not in public
-    ]
-    return tuple(sorted(found, key=lambda one: one.place))
-
-
-def _in_pickle(fitted):
-    """Return the numbers of the bytes of a pickle; none where there can be none."""
-    try:
-        return numbers_in(pickle.dumps(fitted))
-    except (AttributeError, TypeError, pickle.PicklingError):
-        return set()
-
-
-def _without_noise(estimator, plain, own, params):
-    """Return fits without noise to the same records."""
-    if plain is not None:
-        return [fit_to(plain, own, {})]
-    exact = clone(estimator).set_params(epsilon=math.inf)
-    fits = [fit_to(exact, own, params)]
-    inner = getattr(estimator, "estimator", None)
-    return fits if inner is None else [*fits, fit_to(inner, own, {})]
 
 
 def places_of_numbers(thing: Any) -> dict[float, str]:

@@ -9,7 +9,6 @@ from unnoised import places_of_numbers
 
 from skparisk import PrivateEstimator, SensitivitySampler
 from skparisk.queries._estimator import repeatable
-from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
 
@@ -24,7 +23,6 @@ def make_data(n_records):
 
 X, Y, LABELS = make_data(80)
 X_PUBLIC, Y_PUBLIC, LABELS_PUBLIC = make_data(160)
-TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
 CHEAP = SensitivitySampler(n_pairs=4)
 POINTS = X_PUBLIC[:12]
 DECLARED = {"sensitivity": 1.0}

@@ -57,10 +57,8 @@ class KnownNoise:
 
     @classmethod
     def of(cls, fitted: Any) -> Self | None:
-        """Return that of a fitted model; None where it has no pairs, or no noise."""
-        sampler = getattr(fitted, "sampler_", None)
-        if not isinstance(sampler, SensitivitySampler):
-            return None
+        """Return that of a model whose pairs were sampled; None where it has none."""
+        sampler = fitted.sampler_
         noise = sampler.mechanism_
         if not isinstance(noise, AdditiveNoise) or not noise.steps:
             return None

@@ -13,7 +13,6 @@ from pair_attacks import attack_pair
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
-from unnoised import find_unnoised
 
 from skparisk import (
     KnownSensitivity,
@@ -104,12 +103,6 @@ class OneExactCoefficient(ExactRidge):
         return self
 
 
-class ExactOnTheObject(ExactRidge):
-    def spoil(self, coef, intercept):
-        self._memory = {"cache": [coef]}
-        return self
-
-
 @pytest.mark.parametrize(
     ("kind", "verdict"), [(HalfTheNoise, EVIDENCE), (LessNoise, NOTHING)]
 )
@@ -164,15 +157,6 @@ def test_a_number_without_noise_is_flagged():
     few = FAST | {"n_releases": 120}
     found = audit_claim(OneExactCoefficient(), X, Y, fit_params=PUBLIC, **few)
     assert found.verdict == EVIDENCE
-
-
-def test_an_exact_coefficient_is_found_where_it_is():
-    found = find_unnoised(ExactOnTheObject(), X[:200], Y[:200], fit_params=PUBLIC)
-    places = {f"_memory.cache.0.{i}" for i in range(3)}
-    assert places == {one.place for one in found}
-    found = find_unnoised(OneExactCoefficient(), X[:200], Y[:200], fit_params=PUBLIC)
-    assert [one.place for one in found] == ["coef_.0"]
-    assert not find_unnoised(PrivateRidge(), X[:200], Y[:200], fit_params=PUBLIC)
 
 
 def test_noise_for_another_risk_is_flagged():
