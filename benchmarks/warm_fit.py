@@ -4,7 +4,7 @@ Claim: with defaults, and after a first fit, one fit of `PrivateRidge` runs at m
 functions of the package in at most 54 files, and one of `PrivateEstimator` with a
 pipeline of two steps 670 in 62. A third as many is the aim.
 
-The pipeline ends with a lasso whose penalty is of the size of the target, dollars a week.
+The pipeline ends with a lasso whose penalty is in dollars a week, as the target is.
 With a thousandth of it coordinate descent does not converge on these columns: each of a
 thousand refits takes all of its iterations, and 1 000 records are too few to be served.
 
