@@ -312,6 +312,13 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
     assert "epsilon 1, delta 1e-06" in capsys.readouterr().out
     assert main(["ledger", "export", "new.ledger", "new.jsonl"]) == 0
     assert shown["rows"]["head"] in (folder / "new.jsonl").read_text()
+    assert (folder / "new.jsonl").stat().st_mode & 0o777 == 0o600
+    argv = ["ledger", "export", "new.ledger", "new.jsonl"]
+    assert "or --force" in refused(argv, capsys)
+    assert main([*argv, "--force"]) == 0
+    with full_disk(100):
+        assert "File too large" in refused([*argv[:-1], "half.jsonl"], capsys)
+    assert not [*folder.glob("*half.jsonl*")]
     assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
 
 
@@ -599,14 +606,16 @@ def test_a_reference_that_shows_too_little_does_not_stand(kind, folder, capsys):
 
 def test_what_it_rests_on_stands_beside_the_claim(capsys):
     assert main(fit_argv("beside", "--quiet")) == 0
-    lines = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "not checked" not in out  # the command itself fits the steps
     assert lines[0] == (
         "The guarantee stands: it protects one record (one row), at epsilon 2, outside "
         "a risk of 0.16."
     )
     told = [line.split()[0] for line in lines]
     assert lines.index(next(line for line in lines if "is public" in line)) < 4
-    assert told.index("The") < told.index("Frozen") < told.index("Written:")
+    assert told.index("The") < told.index("Steps") < told.index("Written:")
 
 
 def test_nothing_is_replaced_without_force(folder, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -134,6 +135,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     export = actions.add_parser("export", help="write all that it holds as JSON lines")
     export.add_argument("path", metavar="FILE")
     export.add_argument("output", type=Path, metavar="OUT.jsonl", help="a new file")
+    add_force(export)
     export.set_defaults(run=run_export)
     return [made, decided, verified, checked, ledger, create, show, export]
 
@@ -291,8 +293,12 @@ def run_show(options: argparse.Namespace) -> int:
 def run_export(options: argparse.Namespace) -> int:
     """Export a ledger."""
     from skparisk.ledger import PrivacyLedger
+    from skparisk.report._files import write_new
 
-    PrivacyLedger.open(options.path).to_jsonl(options.output)
+    text = io.StringIO()
+    PrivacyLedger.open(options.path).to_jsonl(text)
+    content = text.getvalue().encode("ascii")
+    write_new(options.output, content, force=options.force, mode=0o600)
     return 0
 
 

@@ -77,7 +77,7 @@ class _Public:
         import numpy as np
 
         target = reading.target
-        texts = reading.texts(path, public=True).dropna(subset=[target])
+        texts = reading.texts(path).dropna(subset=[target])
         texts, beside = reading.split_off(texts, public=True)
         features = texts.drop(columns=target)
         if not len(features.columns):
@@ -182,6 +182,7 @@ class _Public:
 def prepare(options: argparse.Namespace) -> Prepared:
     """Return what to fit and to score: nothing is released yet."""
     import numpy as np
+    import pandas
 
     from skparisk.reference import SchemaReference, SecretSample
     from skparisk.sensitivity import SensitivitySampler
@@ -213,16 +214,8 @@ def prepare(options: argparse.Namespace) -> Prepared:
     if secret is not None:
         reference = SecretSample(secret)
 
-    def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
-        if path is None:
-            return {}
-        texts, own = reading.split_off(reading.texts(path))
-        missing = [name for name in public.kinds if name not in texts]
-        if missing:
-            raise ValueError(
-                f"'{path}' lacks the columns {missing} of the reference or schema: "
-                "give them the same names, or leave them out with --drop."
-            )
+    def records_in(texts: Any, fitted: bool) -> dict[str, Any]:
+        texts, own = reading.split_off(texts)
         y = as_target(texts[options.target], classes)
         X = as_table(texts, public.kinds, public.gap)
         if beside:  # a schema has ranges of its own
@@ -238,6 +231,15 @@ def prepare(options: argparse.Namespace) -> Prepared:
             y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
         return {"X": X, "y": y, **own}
 
+    def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
+        if path is None:
+            return {}
+        blocks = reading.blocks(path, public.kinds)
+        parts = [records_in(texts, fitted) for texts in blocks]
+        X = pandas.concat([part.pop("X") for part in parts], ignore_index=True)
+        others = {name: [part[name] for part in parts] for name in parts[0]}
+        return {"X": X} | {name: np.concatenate(others[name]) for name in others}
+
     sampler = SensitivitySampler(
         reference=reference,
         n_pairs=options.n_pairs or "auto",
@@ -246,7 +248,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         verbose=int(sys.stderr.isatty() and not (options.json or options.quiet)),
     )
     model = PrivateEstimator(
-        _pipeline_of(options.estimator, public),
+        _pipeline_of(options.estimator, public, frozen=secret is not None),
         epsilon=options.epsilon,
         gamma=options.gamma,
         sensitivity=sampler,
@@ -262,7 +264,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     )
 
 
-def _pipeline_of(estimator: str, public: _Public) -> Any:
+def _pipeline_of(estimator: str, public: _Public, *, frozen: bool) -> Any:
     """Return a pipeline whose columns are prepared as on public records."""
     from sklearn.compose import make_column_transformer
     from sklearn.frozen import FrozenEstimator
@@ -277,7 +279,10 @@ def _pipeline_of(estimator: str, public: _Public) -> Any:
     scaled = make_pipeline(SimpleImputer(), StandardScaler())
     coded = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     columns = make_column_transformer((coded, words), (scaled, numbers))
-    return make_pipeline(FrozenEstimator(columns.fit(public.X)), last)
+    # A fit does the same with its reference, unless that is secret.
+    return make_pipeline(
+        FrozenEstimator(columns.fit(public.X)) if frozen else columns, last
+    )
 
 
 # Options that exclude others, and why.
