@@ -157,6 +157,67 @@ def test_verify_passes_what_was_written(capsys):
     assert all(each["passed"] for each in json.loads(capsys.readouterr().out))
 
 
+EDITS = {
+    "r.html": {
+        "the level of the verdict": ("at epsilon 2", "at epsilon 1"),
+        "the risk": ("<td>0.16</td>", "<td>0.06</td>"),
+        "the policy": ("<td>kept</td>", "<td>kept, all</td>"),
+        "a rule": ("(required: at most 2.5)", "(required: at most 2)"),
+        "the unit": ("one record (one row)", "one person"),
+        "a decision": ("<td>................................</td>", "<td>yes</td>"),
+        "a condition": ("<li>The reference that", "<li hidden>The reference that"),
+        "the id at the foot": ("<footer>id ", "<footer>id 0"),
+        "the id on paper": ("content: 'id ", "content: 'id 0"),
+        "a style": (".alarm {", ".alarm { display: none;"),
+        "a script": ("</head>", "<script>1</script></head>"),
+        "who may load what": ("default-src 'none'", "default-src *"),
+        "text behind the end": ("</html>", "</html><p>approved</p>"),
+        "a space": ("<main>", "<main> "),
+        "the document in it": ("&quot;epsilon&quot;: 2.0", "&quot;epsilon&quot;: 1.0"),
+        "no document": ("<template id='document'>", "<template>"),
+        "another document": (
+            "<footer>",
+            "<template id='document'>{}</template><footer>",
+        ),
+    },
+    "r.json": {
+        "a number": ('"epsilon": 2.0', '"epsilon": 1.0'),
+        "a declaration": ("made up, 2026", "real"),
+        "a check": ('"passed": true', '"passed": false'),
+        "a hash of a file": ('"sha256": "', '"sha256": "0'),
+        "a sum of the ledger": ('"spent": "epsilon 2.5', '"spent": "epsilon 0.5'),
+        "the time": ('"created": "2', '"created": "3'),
+        "the id": ('"id": "', '"id": "0'),
+        "a name twice": ('"created"', '"created": "2000-01-01T00:00:00Z", "created"'),
+        "one more": ('"created"', '"more": 1, "created"'),
+        "another kind": ("skparisk.report", "skparisk.certificate"),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"), [(name, edit) for name in EDITS for edit in EDITS[name]]
+)
+def test_verify_notices_each_edit(name, edit, folder, capsys):
+    text = (folder / name).read_text("utf-8")
+    old, new = EDITS[name][edit]
+    assert old in text
+    (folder / f"edit_{name}").write_text(text.replace(old, new, 1), "utf-8")
+    assert main(["verify", f"edit_{name}"]) == 1
+    assert capsys.readouterr().out.startswith("FAIL")
+
+
+def test_edits_that_change_no_word_are_not_noticed(folder):
+    """As the page says: spaces in JSON, ends of lines, names of files."""
+    document = json.loads((folder / "r.json").read_text())
+    (folder / "spaces.json").write_text(json.dumps(document, indent=4))
+    assert main(["verify", "spaces.json"]) == 0
+    page = (folder / "r.html").read_bytes().replace(b"\n", b"\r\n")
+    (folder / "ends.html").write_bytes(page)
+    shutil.copy("model.skops", "renamed.skops")
+    assert main(["verify", "ends.html", "renamed.skops"]) == 0
+
+
 def test_verify_refuses_an_edited_report(folder, capsys):
     text = (folder / "r.json").read_text()
     (folder / "edited.json").write_text(text.replace("made up, 2026", "made up"))

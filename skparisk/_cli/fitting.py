@@ -44,6 +44,7 @@ ESTIMATORS = {
     "linear-svc": ("sklearn.svm", "LinearSVC"),
 }
 _MOST_CLASSES = 20
+_MOST_PAIRS = 10_000_000
 # Bytes that a model or a report takes at most, besides what it has of a reference.
 _ROOM = 8 * 2**20
 # Records of a schema that the scales of columns are taken from.
@@ -369,7 +370,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     parser.add_argument(
         "--n-pairs",
-        type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
+        type=checked(int, check_pairs),
         metavar="M",
         help="pairs of databases to sample (default: as many as the target needs)",
     )
@@ -497,6 +498,14 @@ def run(options: argparse.Namespace) -> int:
         print(*(f"{check}\n" for check in checks), sep="", end="")
     claims = [report.certificate, *(score.certificate for score in scores.values())]
     return exit_code(claims, checks)
+
+
+def check_pairs(value: Any) -> int:
+    """Refuse numbers of pairs that no machine would ever sample."""
+    n_pairs = check_at_least(value, "n_pairs", 1)
+    if n_pairs > _MOST_PAIRS:
+        raise ValueError(f"n_pairs must be at most {_MOST_PAIRS}, got {n_pairs}.")
+    return n_pairs
 
 
 def levels_of(options: argparse.Namespace) -> list[Any]:

@@ -818,7 +818,8 @@ class Report:
         text = Path(path).read_text("utf-8", errors="replace")
         kept = _DOCUMENT.search(text)
         try:
-            document = json.loads(html.unescape(kept[1]) if kept else text)
+            said = html.unescape(kept[1]) if kept else text
+            document = json.loads(said, object_pairs_hook=_each_once)
         except ValueError:
             raise ValueError(
                 f"'{path}' must be a report, as .json or .html, and holds neither."
@@ -992,6 +993,13 @@ def _details(
         name: {str(row): str(text) for row, text in rows.items()}
         for name, rows in found.items()
     }
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands there twice: readers would see another value."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError
+    return found
 
 
 def _score(name: str, score: Any) -> dict[str, Any]:
