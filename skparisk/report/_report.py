@@ -366,11 +366,7 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
         Section(
             "The certificate",
             (claim.guarantee,),
-            (
-                *words.level_rows(claim),
-                *words.how_rows(claim),
-                *inside,
-            ),
+            (*words.level_rows(claim), *words.how_rows(claim), *inside),
         ),
         _about(document),
         Section("Glossary", rows=_GLOSSARY),
