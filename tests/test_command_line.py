@@ -157,6 +157,67 @@ def test_verify_passes_what_was_written(capsys):
     assert all(each["passed"] for each in json.loads(capsys.readouterr().out))
 
 
+EDITS = {
+    "r.html": {
+        "the level of the verdict": ("at epsilon 2", "at epsilon 1"),
+        "the risk": ("<td>0.16</td>", "<td>0.06</td>"),
+        "the policy": ("<td>kept</td>", "<td>kept, all</td>"),
+        "a rule": ("(required: at most 2.5)", "(required: at most 2)"),
+        "the unit": ("one record (one row)", "one person"),
+        "a decision": ("<td>................................</td>", "<td>yes</td>"),
+        "a condition": ("<li>The reference that", "<li hidden>The reference that"),
+        "the id at the foot": ("<footer>id ", "<footer>id 0"),
+        "the id on paper": ("content: 'id ", "content: 'id 0"),
+        "a style": (".alarm {", ".alarm { display: none;"),
+        "a script": ("</head>", "<script>1</script></head>"),
+        "who may load what": ("default-src 'none'", "default-src *"),
+        "text behind the end": ("</html>", "</html><p>approved</p>"),
+        "a space": ("<main>", "<main> "),
+        "the document in it": ("&quot;epsilon&quot;: 2.0", "&quot;epsilon&quot;: 1.0"),
+        "no document": ("<template id='document'>", "<template>"),
+        "another document": (
+            "<footer>",
+            "<template id='document'>{}</template><footer>",
+        ),
+    },
+    "r.json": {
+        "a number": ('"epsilon": 2.0', '"epsilon": 1.0'),
+        "a declaration": ("made up, 2026", "real"),
+        "a check": ('"passed": true', '"passed": false'),
+        "a hash of a file": ('"sha256": "', '"sha256": "0'),
+        "a sum of the ledger": ('"spent": "epsilon 2.5', '"spent": "epsilon 0.5'),
+        "the time": ('"created": "2', '"created": "3'),
+        "the id": ('"id": "', '"id": "0'),
+        "a name twice": ('"created"', '"created": "2000-01-01T00:00:00Z", "created"'),
+        "one more": ('"created"', '"more": 1, "created"'),
+        "another kind": ("skparisk.report", "skparisk.certificate"),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"), [(name, edit) for name in EDITS for edit in EDITS[name]]
+)
+def test_verify_notices_each_edit(name, edit, folder, capsys):
+    text = (folder / name).read_text("utf-8")
+    old, new = EDITS[name][edit]
+    assert old in text
+    (folder / f"edit_{name}").write_text(text.replace(old, new, 1), "utf-8")
+    assert main(["verify", f"edit_{name}"]) == 1
+    assert capsys.readouterr().out.startswith("FAIL")
+
+
+def test_edits_that_change_no_word_are_not_noticed(folder):
+    """As the page says: spaces in JSON, ends of lines, names of files."""
+    document = json.loads((folder / "r.json").read_text())
+    (folder / "spaces.json").write_text(json.dumps(document, indent=4))
+    assert main(["verify", "spaces.json"]) == 0
+    page = (folder / "r.html").read_bytes().replace(b"\n", b"\r\n")
+    (folder / "ends.html").write_bytes(page)
+    shutil.copy("model.skops", "renamed.skops")
+    assert main(["verify", "ends.html", "renamed.skops"]) == 0
+
+
 def test_verify_refuses_an_edited_report(folder, capsys):
     text = (folder / "r.json").read_text()
     (folder / "edited.json").write_text(text.replace("made up, 2026", "made up"))
@@ -312,6 +373,13 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
     assert "epsilon 1, delta 1e-06" in capsys.readouterr().out
     assert main(["ledger", "export", "new.ledger", "new.jsonl"]) == 0
     assert shown["rows"]["head"] in (folder / "new.jsonl").read_text()
+    assert (folder / "new.jsonl").stat().st_mode & 0o777 == 0o600
+    argv = ["ledger", "export", "new.ledger", "new.jsonl"]
+    assert "or --force" in refused(argv, capsys)
+    assert main([*argv, "--force"]) == 0
+    with full_disk(100):
+        assert "File too large" in refused([*argv[:-1], "half.jsonl"], capsys)
+    assert not [*folder.glob("*half.jsonl*")]
     assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
 
 
@@ -599,14 +667,16 @@ def test_a_reference_that_shows_too_little_does_not_stand(kind, folder, capsys):
 
 def test_what_it_rests_on_stands_beside_the_claim(capsys):
     assert main(fit_argv("beside", "--quiet")) == 0
-    lines = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "not checked" not in out  # the command itself fits the steps
     assert lines[0] == (
         "The guarantee stands: it protects one record (one row), at epsilon 2, outside "
         "a risk of 0.16."
     )
     told = [line.split()[0] for line in lines]
     assert lines.index(next(line for line in lines if "is public" in line)) < 4
-    assert told.index("The") < told.index("Frozen") < told.index("Written:")
+    assert told.index("The") < told.index("Steps") < told.index("Written:")
 
 
 def test_nothing_is_replaced_without_force(folder, capsys):

@@ -64,6 +64,13 @@ def test_tables_of_other_programs_are_read_alike(how, plain):
     pd.testing.assert_frame_equal(found, plain)
 
 
+@pytest.mark.parametrize("n_together", [N // 3, N // 3 + 1])
+def test_tables_are_read_in_parts(n_together, plain, monkeypatch):
+    """Of which the last may be as long as the others."""
+    monkeypatch.setattr("skparisk._cli._tables._TOGETHER", n_together)
+    pd.testing.assert_frame_equal(read(f"parts{n_together}"), plain)
+
+
 def test_thousands_are_read_with_decimal_commas(plain):
     """And a line that is too long moves nothing that the others hold."""
 

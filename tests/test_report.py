@@ -216,8 +216,9 @@ def test_a_page_is_verified_by_the_document_in_it(evil, tmp_path):
     evil.save(page)
     assert Report.load(page).document == evil.document
     assert f"<footer>id {evil.id}</footer>" in evil.to_html()
-    print_style = evil.to_html().partition("@media print")[2]
-    assert "footer { position: fixed" in print_style
+    on_paper = "@page { @bottom-left { content: 'id %s'; } }"
+    assert on_paper % evil.id in evil.to_html()
+    assert "counter(page)" in evil.to_html()
     for old, new in (("at most 0.05", "at most 0.5"), ("</footer>", "0</footer>")):
         page.write_text(evil.to_html().replace(old, new, 1), "utf-8")
         with pytest.raises(ValueError, match="edited since it was written"):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from skparisk.core.checks import check_at_least, check_probability
+
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 ENDINGS = "ends in .html, .json or .md"
 
@@ -46,13 +48,35 @@ def checked(
     return parse
 
 
+def whole(name: str, least: int) -> Callable[[str], Any]:
+    """Return what reads a whole number that is not below `least`."""
+    return checked(int, lambda value: check_at_least(value, name, least))
+
+
+def share(name: str) -> Callable[[str], Any]:
+    """Return what reads a number in (0, 1)."""
+    return checked(float, lambda value: check_probability(value, name))
+
+
+def option(
+    parser: Any, name: str, metavar: str | None, text: str | None, **how: Any
+) -> None:
+    """Add the name of a file, or what `type` reads."""
+    parser.add_argument(name, metavar=metavar, help=text, **{"type": Path, **how})
+
+
+def flag(parser: argparse.ArgumentParser, name: str, text: str | None = None) -> None:
+    """Add an option without a value."""
+    parser.add_argument(name, action="store_true", help=text)
+
+
 def add_about(parser: argparse.ArgumentParser) -> None:
     """Add what is declared in a report."""
-    parser.add_argument(
+    option(
+        parser,
         "--about",
-        type=Path,
-        metavar="ABOUT.toml",
-        help="what is declared in the report, and taken over as it is: project, "
+        "ABOUT.toml",
+        "what is declared in the report, and taken over as it is: project, "
         "data_set, product, use, not_for, and what else forms ask for: controller, "
         "purpose, legal_basis, requester, contact, reviewer, review_date, "
         "reference_source",
@@ -79,8 +103,7 @@ def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
 
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Add the option by which files are replaced."""
-    text = "replace files that are there already"
-    parser.add_argument("--force", action="store_true", help=text)
+    flag(parser, "--force", "replace files that are there already")
 
 
 def exit_code(claims: Iterable[Any], checks: Iterable[Any] = ()) -> int:

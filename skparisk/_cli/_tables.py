@@ -7,8 +7,8 @@ import csv
 import difflib
 import re
 import shlex
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,10 +29,14 @@ _IDS = re.compile(
     r"|.*[a-z]Id",
     re.ASCII,
 )
+# Of bytes that are no text.
+_UNREAD = re.compile("\ufffd")
 _WHOLE = re.compile(r"\s*\d+\s*")
 # Numbers drawn from so few are all different with a probability exp(-10) at most.
 _SO_OFTEN = 20
 _END = "the end of a table"
+# Records that are read together: as many as do not matter beside all of them.
+_TOGETHER = 2**14
 
 
 @contextlib.contextmanager
@@ -90,34 +94,68 @@ class Reading:
         if target in drop:
             raise ValueError(f"--drop must not be the target, {target!r}.")
 
-    def texts(self, path: Path, *, public: bool = False) -> Any:
-        """Return a CSV as texts, with nothing where there is none."""
+    def texts(self, path: Path) -> Any:
+        """Return a public CSV as texts, with nothing where there is none."""
         import pandas
 
+        return pandas.concat(self.blocks(path), ignore_index=True)
+
+    def blocks(self, path: Path, kinds: dict[str, bool] | None = None) -> Iterator[Any]:
+        """Yield some records of a CSV after others, as texts: no file is held whole.
+
+        Of a private one, the columns of the public `kinds`, and what is beside them.
+        """
+        import numpy as np
+        import pandas
+
+        public = kinds is None
+        # What stands for a number that is missing is no number anyway.
+        numbers = [name for name, is_number in (kinds or {}).items() if is_number]
+        as_it_is = {*numbers} if not self._comma else set()
         with open_csv(path, self.target) as (lines, separator):
             # The end of a line first, as the last of a file may have none.
             rows = csv.reader(chain(lines, ["\n", _END]), delimiter=separator)
             head = [name.strip() for name in next(rows, [])]
-            records = [row for row in rows if row]
-        if records and records.pop() != [_END]:  # swallowed, maybe with people
-            raise ValueError(f"'{path}' must close each quote that it opens.")
-        if self.target not in head or len(head) < 2 or not records:
-            raise ValueError(self._no_table(path, head if public else None))
+            records = filter(None, rows)
+            block = [*islice(records, _TOGETHER)]
+            if self.target not in head or len(head) < 2 or block == [[_END]]:
+                raise ValueError(self._no_table(path, head if public else None))
+            names = self._names(path, head, kinds)
+            while block:
+                following = [*islice(records, _TOGETHER)]
+                if not following and block.pop() != [_END]:  # swallowed people, maybe
+                    raise ValueError(f"'{path}' must close each quote that it opens.")
+                whole = [(row + [""] * len(head))[: len(head)] for row in block]
+                columns = dict(zip(head, zip(*whole, strict=True), strict=bool(whole)))
+                if public and any(map(_UNREAD.search, chain(head, *columns.values()))):
+                    raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
+                texts: dict[str, Any] = {name: columns.get(name, ()) for name in names}
+                texts |= {n: self._cells(texts[n]) for n in names if n not in as_it_is}
+                arrays = {name: np.array(texts[name], dtype=object) for name in names}
+                yield pandas.DataFrame(arrays, dtype=object)
+                block = following
+
+    def _names(
+        self, path: Path, head: list[str], kinds: dict[str, bool] | None
+    ) -> list[str]:
+        """Return the names of columns that are used, or say which are missing."""
         if len({*head}) < len(head):
             raise ValueError(f"'{path}' must have another name for each column.")
-        if public and any("\ufffd" in text for row in (head, *records) for text in row):
-            raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
-        absent = [name for name in self.drop if public and name not in head]
+        absent = [name for name in self.drop if kinds is None and name not in head]
         if absent:
             raise ValueError(f"'{path}' has no column {absent[0]!r} to --drop.")
         for option, name in self._beside.items():
             if name not in head:
                 raise ValueError(f"'{path}' has no column {name!r} for --{option}.")
-        whole = [(row + [""] * len(head))[: len(head)] for row in records]
-        texts = pandas.DataFrame(whole, columns=head, dtype=object)
-        # A column without a name has the numbers of rows.
-        texts = texts.drop(columns=["", *self.drop], errors="ignore")
-        return texts.map(self._cell)
+        if kinds is None:  # a column without a name has the numbers of rows
+            return [name for name in head if name not in ("", *self.drop)]
+        missing = [name for name in kinds if name not in head]
+        if missing:
+            raise ValueError(
+                f"'{path}' lacks the columns {missing} of the reference or schema: "
+                "give them the same names, or leave them out with --drop."
+            )
+        return [*kinds, self.target, *map(str, self._beside.values())]
 
     def split_off(
         self, texts: Any, *, public: bool = False
@@ -137,6 +175,10 @@ class Reading:
                 weights = weights.fillna(0.0).clip(0.0, 1e300)
             found["sample_weight"] = weights.to_numpy()
         return texts.drop(columns=[*self._beside.values()]), found
+
+    def _cells(self, texts: Sequence[str]) -> list[str | None]:
+        read = {text: self._cell(text) for text in {*texts}}
+        return [read[text] for text in texts]
 
     def _cell(self, text: str) -> str | None:
         if text.strip() in _NOTHING:
@@ -247,10 +289,12 @@ def as_table(texts: Any, kinds: dict[str, bool], gap: str | None) -> Any:
     """Return columns of the kinds that are public, in that order."""
     import pandas
 
+    # Texts in which nothing is missing are read as they are, and not one by one.
+    words = object if gap is None else pandas.StringDtype("python")
     made = {
         name: as_numbers(texts[name])
         if kinds[name]
-        else texts[name].astype(object).where(texts[name].notna(), gap)
+        else texts[name].where(texts[name].notna(), gap).astype(words)
         for name in kinds
     }
     return pandas.DataFrame(made)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skparisk._cli._parser import Commands, checked
-from skparisk.core.checks import check_at_least
+from skparisk._cli._parser import Commands, option, whole
 
 N_PUBLIC, N_PRIVATE = 100, 15_000
 TARGET = "log_weekly_income"
@@ -25,20 +24,21 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "beside a model without privacy and one of the public people alone. Write the "
         "report that a data steward files.",
     )
-    parser.add_argument(
+    option(
+        parser,
         "--output",
-        type=Path,
+        "FOLDER",
+        "new folder for the files and the report (default: %(default)s)",
         default=Path("skparisk-demo"),
-        metavar="FOLDER",
-        help="new folder for the files and the report (default: %(default)s)",
     )
-    parser.add_argument(
+    option(
+        parser,
         "--seed",
-        type=checked(int, lambda value: check_at_least(value, "seed", 0)),
-        default=0,
-        metavar="S",
-        help="seeds the choice of public and private people, never the noise (default: "
+        "S",
+        "seeds the choice of public and private people, never the noise (default: "
         "%(default)s)",
+        type=whole("seed", 0),
+        default=0,
     )
     parser.set_defaults(run=run)
     return [parser]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,8 +17,10 @@ from skparisk._cli._parser import (
     add_about,
     add_force,
     exit_code,
+    flag,
     import_skops,
     one_line,
+    option,
     print_json,
     read_about,
     read_policy,
@@ -55,21 +58,11 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         description="Write a report, or write one that is there as another kind of "
         "file.",
     )
-    made.add_argument(
-        "source",
-        type=Path,
-        metavar="SOURCE",
-        help="model (.skops), certificate (.json) or report (.json, .html)",
-    )
-    made.add_argument(
-        "--output",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help=ENDINGS,
-    )
-    made.add_argument("--policy", type=Path, metavar="POLICY.toml")
-    made.add_argument("--ledger", type=Path, metavar="FILE")
+    text = "model (.skops), certificate (.json) or report (.json, .html)"
+    option(made, "source", "SOURCE", text)
+    option(made, "--output", "FILE", ENDINGS, required=True)
+    option(made, "--policy", "POLICY.toml", None)
+    option(made, "--ledger", "FILE", None)
     add_about(made)
     add_force(made)
     made.set_defaults(run=run_report)
@@ -79,14 +72,12 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         description="Write a new report, with a decision and the id of the one that "
         "was decided on.",
     )
-    decided.add_argument("report", type=Path, metavar="REPORT")
-    decided.add_argument("--checker", required=True, metavar="NAME", help="who decides")
-    decided.add_argument("--decision", required=True, metavar="TEXT")
-    decided.add_argument("--reason", default="", metavar="TEXT")
-    decided.add_argument("--date", default="", metavar="DAY", help="default: today")
-    decided.add_argument(
-        "--output", required=True, type=Path, metavar="FILE", help=ENDINGS
-    )
+    option(decided, "report", "REPORT", None)
+    option(decided, "--checker", "NAME", "who decides", type=str, required=True)
+    option(decided, "--decision", "TEXT", None, type=str, required=True)
+    option(decided, "--reason", "TEXT", None, type=str, default="")
+    option(decided, "--date", "DAY", "default: today", type=str, default="")
+    option(decided, "--output", "FILE", ENDINGS, required=True)
     add_force(decided)
     decided.set_defaults(run=run_decide)
     verified = commands.add_parser(
@@ -99,10 +90,10 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "signature: whoever can exchange all files can write them anew, with an id "
         "that fits. Compare the id with the one that was filed.",
     )
-    verified.add_argument("report", type=Path, metavar="REPORT")
-    verified.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    verified.add_argument("--ledger", type=Path, metavar="FILE")
-    verified.add_argument("--json", action="store_true")
+    option(verified, "report", "REPORT", None)
+    option(verified, "files", "FILE", None, nargs="*")
+    option(verified, "--ledger", "FILE", None)
+    flag(verified, "--json")
     verified.set_defaults(run=run_verify)
     checked = commands.add_parser(
         "check",
@@ -113,9 +104,9 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "What is checked is what it says: there is no signature by which to know who "
         "wrote it (see verify).",
     )
-    checked.add_argument("report", type=Path, metavar="REPORT")
-    checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
-    checked.add_argument("--json", action="store_true")
+    option(checked, "report", "REPORT", None)
+    option(checked, "--policy", "POLICY.toml", None, required=True)
+    flag(checked, "--json")
     checked.set_defaults(run=run_check)
     ledger = commands.add_parser("ledger", help="create, show or export a ledger")
     actions = ledger.add_subparsers(required=True, metavar="ACTION")
@@ -129,11 +120,12 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     show = actions.add_parser("show", help="print what was spent, and what is left")
     show.add_argument("path", metavar="FILE")
     show.add_argument("--head", help="hash that was filed of it before")
-    show.add_argument("--json", action="store_true")
+    flag(show, "--json")
     show.set_defaults(run=run_show)
     export = actions.add_parser("export", help="write all that it holds as JSON lines")
     export.add_argument("path", metavar="FILE")
-    export.add_argument("output", type=Path, metavar="OUT.jsonl", help="a new file")
+    option(export, "output", "OUT.jsonl", "a new file")
+    add_force(export)
     export.set_defaults(run=run_export)
     return [made, decided, verified, checked, ledger, create, show, export]
 
@@ -291,8 +283,12 @@ def run_show(options: argparse.Namespace) -> int:
 def run_export(options: argparse.Namespace) -> int:
     """Export a ledger."""
     from skparisk.ledger import PrivacyLedger
+    from skparisk.report._files import write_new
 
-    PrivacyLedger.open(options.path).to_jsonl(options.output)
+    text = io.StringIO()
+    PrivacyLedger.open(options.path).to_jsonl(text)
+    content = text.getvalue().encode("ascii")
+    write_new(options.output, content, force=options.force, mode=0o600)
     return 0
 
 

@@ -21,11 +21,15 @@ from skparisk._cli._parser import (
     add_force,
     checked,
     exit_code,
+    flag,
     import_skops,
+    option,
     print_json,
     read_about,
     read_policy,
     read_toml,
+    share,
+    whole,
 )
 from skparisk._cli._tables import (
     MISSING,
@@ -36,7 +40,7 @@ from skparisk._cli._tables import (
     check_words,
     holds_numbers,
 )
-from skparisk.core.checks import check_at_least, check_epsilon, check_probability
+from skparisk.core.checks import check_at_least, check_epsilon
 
 ESTIMATORS = {
     "ridge": ("sklearn.linear_model", "Ridge"),
@@ -44,6 +48,7 @@ ESTIMATORS = {
     "linear-svc": ("sklearn.svm", "LinearSVC"),
 }
 _MOST_CLASSES = 20
+_MOST_PAIRS = 10_000_000
 # Bytes that a model or a report takes at most, besides what it has of a reference.
 _ROOM = 8 * 2**20
 # Records of a schema that the scales of columns are taken from.
@@ -77,7 +82,7 @@ class _Public:
         import numpy as np
 
         target = reading.target
-        texts = reading.texts(path, public=True).dropna(subset=[target])
+        texts = reading.texts(path).dropna(subset=[target])
         texts, beside = reading.split_off(texts, public=True)
         features = texts.drop(columns=target)
         if not len(features.columns):
@@ -182,6 +187,7 @@ class _Public:
 def prepare(options: argparse.Namespace) -> Prepared:
     """Return what to fit and to score: nothing is released yet."""
     import numpy as np
+    import pandas
 
     from skparisk.reference import SchemaReference, SecretSample
     from skparisk.sensitivity import SensitivitySampler
@@ -213,16 +219,8 @@ def prepare(options: argparse.Namespace) -> Prepared:
     if secret is not None:
         reference = SecretSample(secret)
 
-    def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
-        if path is None:
-            return {}
-        texts, own = reading.split_off(reading.texts(path))
-        missing = [name for name in public.kinds if name not in texts]
-        if missing:
-            raise ValueError(
-                f"'{path}' lacks the columns {missing} of the reference or schema: "
-                "give them the same names, or leave them out with --drop."
-            )
+    def records_in(texts: Any, fitted: bool) -> dict[str, Any]:
+        texts, own = reading.split_off(texts)
         y = as_target(texts[options.target], classes)
         X = as_table(texts, public.kinds, public.gap)
         if beside:  # a schema has ranges of its own
@@ -238,6 +236,15 @@ def prepare(options: argparse.Namespace) -> Prepared:
             y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
         return {"X": X, "y": y, **own}
 
+    def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
+        if path is None:
+            return {}
+        blocks = reading.blocks(path, public.kinds)
+        parts = [records_in(texts, fitted) for texts in blocks]
+        X = pandas.concat([part.pop("X") for part in parts], ignore_index=True)
+        others = {name: [part[name] for part in parts] for name in parts[0]}
+        return {"X": X} | {name: np.concatenate(others[name]) for name in others}
+
     sampler = SensitivitySampler(
         reference=reference,
         n_pairs=options.n_pairs or "auto",
@@ -246,7 +253,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         verbose=int(sys.stderr.isatty() and not (options.json or options.quiet)),
     )
     model = PrivateEstimator(
-        _pipeline_of(options.estimator, public),
+        _pipeline_of(options.estimator, public, frozen=secret is not None),
         epsilon=options.epsilon,
         gamma=options.gamma,
         sensitivity=sampler,
@@ -262,7 +269,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     )
 
 
-def _pipeline_of(estimator: str, public: _Public) -> Any:
+def _pipeline_of(estimator: str, public: _Public, *, frozen: bool) -> Any:
     """Return a pipeline whose columns are prepared as on public records."""
     from sklearn.compose import make_column_transformer
     from sklearn.frozen import FrozenEstimator
@@ -277,7 +284,10 @@ def _pipeline_of(estimator: str, public: _Public) -> Any:
     scaled = make_pipeline(SimpleImputer(), StandardScaler())
     coded = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     columns = make_column_transformer((coded, words), (scaled, numbers))
-    return make_pipeline(FrozenEstimator(columns.fit(public.X)), last)
+    # A fit does the same with its reference, unless that is secret.
+    return make_pipeline(
+        FrozenEstimator(columns.fit(public.X)) if frozen else columns, last
+    )
 
 
 # Options that exclude others, and why.
@@ -304,110 +314,68 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "schema, never off the private ones: there, what should be a number and is "
         "not counts as missing, without a word.",
     )
-    parser.add_argument("data", type=Path, metavar="DATA.csv", help="private records")
-    parser.add_argument("--target", required=True, help="name of the target column")
+    level = checked(float, check_epsilon)
+    more: dict[str, Any] = {"action": "append", "default": []}
+    option(parser, "data", "DATA.csv", "private records")
+    option(
+        parser, "--target", None, "name of the target column", type=str, required=True
+    )
     parser.add_argument("--estimator", required=True, choices=ESTIMATORS)
-    parser.add_argument(
+    option(
+        parser,
         "--epsilon",
+        "E",
+        "privacy level, in (0, inf]",
+        type=level,
         required=True,
-        type=checked(float, check_epsilon),
-        metavar="E",
-        help="privacy level, in (0, inf]",
     )
-    parser.add_argument(
-        "--gamma",
-        default=0.05,
-        type=checked(float, lambda value: check_probability(value, "gamma")),
-        metavar="G",
-        help="risk that the privacy loss exceeds it, in (0, 1) (default: 0.05)",
+    text = "risk that the privacy loss exceeds it, in (0, 1) (default: 0.05)"
+    option(parser, "--gamma", "G", text, type=share("gamma"), default=0.05)
+    text = "public records with the same columns, of other people of the population"
+    option(parser, "--reference", "PUBLIC.csv", text)
+    text = (
+        "a column to leave out, as a name or the number of a customer; may be repeated"
     )
-    parser.add_argument(
-        "--reference",
-        type=Path,
-        metavar="PUBLIC.csv",
-        help="public records with the same columns, of other people of the population",
+    option(parser, "--drop", "NAME", text, type=str, **more)
+    text = (
+        "the column that says whose a row is, where people have several: what is "
+        "protected is then a person with all of their rows"
     )
-    parser.add_argument(
-        "--drop",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a column to leave out, as a name or the number of a customer; may be "
-        "repeated",
+    option(parser, "--person", "NAME", text, type=str)
+    text = (
+        "the column that says how much a row counts, as in a survey; none counts as "
+        "more than the largest public one"
     )
-    parser.add_argument(
-        "--person",
-        metavar="NAME",
-        help="the column that says whose a row is, where people have several: what is "
-        "protected is then a person with all of their rows",
+    option(parser, "--weight", "NAME", text, type=str)
+    text = "numbers are written as 1.234,5; what separates columns is found anyway"
+    flag(parser, "--decimal-comma", text)
+    option(parser, "--schema", "SCHEMA.toml", "declared ranges of columns")
+    text = (
+        "use a secret share of the records, in (0, 1), and protect which; a reference "
+        "or a schema then says what the columns hold, and no more"
     )
-    parser.add_argument(
-        "--weight",
-        metavar="NAME",
-        help="the column that says how much a row counts, as in a survey; none counts "
-        "as more than the largest public one",
-    )
-    parser.add_argument(
-        "--decimal-comma",
-        action="store_true",
-        help="numbers are written as 1.234,5; what separates columns is found anyway",
-    )
-    parser.add_argument(
-        "--schema", type=Path, metavar="SCHEMA.toml", help="declared ranges of columns"
-    )
-    parser.add_argument(
-        "--secret-sample",
-        type=checked(float, lambda value: check_probability(value, "fraction")),
-        metavar="SHARE",
-        help="use a secret share of the records, in (0, 1), and protect which; a "
-        "reference or a schema then says what the columns hold, and no more",
-    )
-    parser.add_argument(
-        "--n-pairs",
-        type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
-        metavar="M",
-        help="pairs of databases to sample (default: as many as the target needs)",
-    )
-    parser.add_argument("--n-jobs", type=checked(int, check_n_jobs), metavar="N")
-    parser.add_argument(
-        "--seed",
-        type=checked(int, lambda value: check_at_least(value, "seed", 0)),
-        metavar="S",
-        help="seeds the sampling of pairs, never the noise",
-    )
-    parser.add_argument(
-        "--ledger", type=Path, metavar="FILE", help="budget that it is charged to"
-    )
-    parser.add_argument("--policy", type=Path, metavar="POLICY.toml")
-    parser.add_argument(
-        "--output", required=True, type=Path, metavar="MODEL.skops", help="a new file"
-    )
-    parser.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FILE",
-        help=f"{ENDINGS}; may be repeated",
-    )
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    option(parser, "--secret-sample", "SHARE", text, type=share("fraction"))
+    text = "pairs of databases to sample (default: as many as the target needs)"
+    option(parser, "--n-pairs", "M", text, type=checked(int, check_pairs))
+    option(parser, "--n-jobs", "N", None, type=checked(int, check_n_jobs))
+    text = "seeds the sampling of pairs, never the noise"
+    option(parser, "--seed", "S", text, type=whole("seed", 0))
+    option(parser, "--ledger", "FILE", "budget that it is charged to")
+    option(parser, "--policy", "POLICY.toml", None)
+    option(parser, "--output", "MODEL.skops", "a new file", required=True)
+    option(parser, "--report", "FILE", f"{ENDINGS}; may be repeated", **more)
+    flag(parser, "--json", "print a summary as JSON")
+    flag(parser, "--quiet", "show no progress")
     add_force(parser)
     scored = parser.add_argument_group("a score that may be filed")
-    scored.add_argument(
-        "--test", type=Path, metavar="TEST.csv", help="private records to score it on"
-    )
+    option(scored, "--test", "TEST.csv", "private records to score it on")
     scored.add_argument(
         "--score",
         choices=sorted({name for names in SCORES.values() for name in names}),
         help="released with noise, and charged as well",
     )
-    scored.add_argument(
-        "--score-epsilon",
-        type=checked(float, check_epsilon),
-        metavar="E",
-        help="privacy level of the score, in (0, inf]",
-    )
+    text = "privacy level of the score, in (0, inf]"
+    option(scored, "--score-epsilon", "E", text, type=level)
     scored.add_argument(
         "--target-bounds",
         nargs=2,
@@ -494,6 +462,14 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(claims, checks)
 
 
+def check_pairs(value: Any) -> int:
+    """Refuse numbers of pairs that no machine would ever sample."""
+    n_pairs = check_at_least(value, "n_pairs", 1)
+    if n_pairs > _MOST_PAIRS:
+        raise ValueError(f"n_pairs must be at most {_MOST_PAIRS}, got {n_pairs}.")
+    return n_pairs
+
+
 def levels_of(options: argparse.Namespace) -> list[Any]:
     """Return what is asked for, as plain numbers: of the model, and of its score."""
     score = [] if options.score is None else [options.score_epsilon]
@@ -521,15 +497,12 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     secret = options.secret_sample is not None
     claim, *score = map(as_certificate, levels_of(options))
     claim = claim.weaken(
-        relation="replace-one",
-        assumptions=[Assumption.SECRET_DRAW] if secret else [],
+        relation="replace-one", assumptions=[Assumption.SECRET_DRAW] if secret else []
     )
-    for option, each in zip(
-        ("epsilon", "score-epsilon"), (claim, *score), strict=False
-    ):
+    for name, each in zip(("epsilon", "score-epsilon"), (claim, *score), strict=False):
         if not each.private:
             raise ValueError(
-                f"--{option} must be smaller, got {each.epsilon:g}. "
+                f"--{name} must be smaller, got {each.epsilon:g}. "
                 f"{' '.join(reasons_against(each))}"
             )
     report = Report(claim, **about)

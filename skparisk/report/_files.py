@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -19,9 +20,15 @@ class NewFiles:
     """
 
     def __init__(
-        self, paths: Iterable[Path], *, force: bool = False, room: int = 0
+        self,
+        paths: Iterable[Path],
+        *,
+        force: bool = False,
+        room: int = 0,
+        mode: int = 0o666,
     ) -> None:
         self._paths, self._force, self._room = [*paths], force, room
+        self._opener = partial(os.open, mode=mode)
         self._beside: dict[Path, Path] = {}
 
     def __enter__(self) -> Self:
@@ -43,7 +50,7 @@ class NewFiles:
                     f"'{path}' must be a new file: it is there already. Give another "
                     "name, or --force to replace a file."
                 )
-            with beside.open("xb") as file:
+            with open(beside, "xb", opener=self._opener) as file:
                 self._beside[path] = beside
                 some = random.Random().randbytes(_SOME)  # zeros may take no room
                 for start in range(0, self._room, _SOME):
@@ -77,7 +84,7 @@ class NewFiles:
             beside.unlink(missing_ok=True)
 
 
-def write_new(path: Path, content: bytes, *, force: bool = False) -> None:
-    """Write a file that is new."""
-    with NewFiles([path], force=force) as files:
+def write_new(path: Path, content: bytes, *, force: bool, mode: int = 0o666) -> None:
+    """Write a file that is new, for whom `mode` says, as far as the system allows."""
+    with NewFiles([path], force=force, mode=mode) as files:
         files.write(path, content)

@@ -366,11 +366,7 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
         Section(
             "The certificate",
             (claim.guarantee,),
-            (
-                *words.level_rows(claim),
-                *words.how_rows(claim),
-                *inside,
-            ),
+            (*words.level_rows(claim), *words.how_rows(claim), *inside),
         ),
         _about(document),
         Section("Glossary", rows=_GLOSSARY),
@@ -531,9 +527,15 @@ table.pairs { table-layout: fixed; }
 table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
+@page { size: A4; margin: 12mm 14mm 14mm; font: 7pt system-ui, sans-serif;
+  @bottom-right { content: "page " counter(page) " of " counter(pages); } }
 @media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
-  body { max-width: none; font-size: 10pt; } h2 { break-after: avoid; }
-  tr { break-inside: avoid; } footer { position: fixed; bottom: 0; margin: 0; } }
+  body { max-width: none; padding: 0; font-size: 8pt; line-height: 1.3; }
+  .sections { columns: 2; column-gap: 8mm; } section:first-child h2 { margin: 0; }
+  h1 { font-size: 14pt; } p.verdict { font-size: 10pt; }
+  h2 { font-size: 9pt; margin: 0.6rem 0 0.2rem; break-after: avoid; }
+  p, ul { margin: 0.2rem 0; } ul { padding-left: 1.2rem; }
+  th, td { padding: 0.1rem 0.4rem 0.1rem 0; } tr, li, p { break-inside: avoid; } }
 """
 
 
@@ -548,18 +550,20 @@ def as_page(
 ) -> str:
     """Return a page of HTML: all that is in it is escaped, but for its own pictures.
 
-    On paper its footer is on each page. The document that it is made of is in it.
+    On paper each page has its footer and its number. The document is in it.
     """
     mark = " alarm" if alarm else ""
+    foot = f"@page {{ @bottom-left {{ content: '{_text(footer)}'; }} }}\n"
     body = "".join(map(_section_in_html, sections))
     return (
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_text(title)}</title>\n<style>{_STYLE}{foot}</style>\n</head>\n<body>\n"
         f"<main>\n<h1>{_text(title)}</h1>\n"
         f"<p class='verdict{mark}'>{_text(verdict)}</p>\n"
-        f"{body}</main>\n<footer>{_text(footer)}</footer>\n"
+        f"<div class='sections'>\n{body}</div>\n</main>\n"
+        f"<footer>{_text(footer)}</footer>\n"
         f"<template id='document'>{html.escape(document)}</template>\n"
         "</body>\n</html>\n"
     )
@@ -810,7 +814,8 @@ class Report:
         text = Path(path).read_text("utf-8", errors="replace")
         kept = _DOCUMENT.search(text)
         try:
-            document = json.loads(html.unescape(kept[1]) if kept else text)
+            said = html.unescape(kept[1]) if kept else text
+            document = json.loads(said, object_pairs_hook=_each_once)
         except ValueError:
             raise ValueError(
                 f"'{path}' must be a report, as .json or .html, and holds neither."
@@ -984,6 +989,13 @@ def _details(
         name: {str(row): str(text) for row, text in rows.items()}
         for name, rows in found.items()
     }
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands there twice: readers would see another value."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError
+    return found
 
 
 def _score(name: str, score: Any) -> dict[str, Any]:
