@@ -150,7 +150,7 @@ def run_report(options: argparse.Namespace) -> int:
         report = Report(
             source,
             policy=read_policy(options.policy),
-            ledger=None if ledger is None else PrivacyLedger.open(ledger),
+            ledger=ledger and PrivacyLedger.open(ledger),
             files=[path] if path.suffix == ".skops" else [],
             about=read_about(options.about),
         )

@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -230,10 +230,9 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 @cache
-def json_schema() -> Any:
-    """Return the JSON Schema of reports, which is a file of the package."""
-    text = files("skparisk.report").joinpath("report.schema.json").read_text("utf-8")
-    return json.loads(text)
+def _read(name: str) -> str:
+    """Return what a file of the package holds: the JSON Schema, or the style."""
+    return files("skparisk.report").joinpath(name).read_text("utf-8")
 
 
 def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -276,9 +275,7 @@ Rows = tuple[tuple[str, str], ...]
 INSIDE = "inside the environment only: it was computed from private data without noise"
 _BLANK = "................................"
 # What no guarantee of this kind is about.
-_NEVER_PROTECTED = (
-    "What is true of the population, and can be learned without any one record.",
-)
+_NEVER = "What is true of the population, and can be learned without any one record."
 _SEVERAL = (
     "A person with several records, or people who are known to belong together, to the "
     "same degree: the claim is about one record, unless it says otherwise."
@@ -442,12 +439,10 @@ def _picture(claim: Claim) -> str:
 
 
 def _scores(document: Mapping[str, Any]) -> Rows:
+    inside = f" ({INSIDE})"
     return tuple(
-        (
-            score["name"],
-            score["value"] if score["private"] else f"{score['value']} ({INSIDE})",
-        )
-        for score in document["scores"]
+        (one["name"], one["value"] if one["private"] else one["value"] + inside)
+        for one in document["scores"]
     )
 
 
@@ -458,7 +453,7 @@ def _not_protected(claim: Claim) -> tuple[str, ...]:
         *words.void_reasons(claim),
         *words.leaks(claim),
         *beyond,
-        *_NEVER_PROTECTED,
+        _NEVER,
         _TOGETHER if claim.unit == Unit.PERSON else _SEVERAL,
     )
 
@@ -502,71 +497,6 @@ def _checks(document: Mapping[str, Any]) -> Section:
 _DOCUMENT = re.compile("<template id='document'>(.*)</template>", re.DOTALL)
 # No script, no network: the page says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1a1c20; --page: #ffffff; --quiet: #565b66;
-  --rule: #c9ccd3; --alarm: #9b1c00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e9eaee; --page: #15171b;
-  --quiet: #a7adba; --rule: #444a55; --alarm: #ffb19e; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 50rem; padding: 1rem; color: var(--ink);
-  background: var(--page); font: 1rem/1.5 system-ui, sans-serif;
-  overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0.5rem 0; }
-h2 { font-size: 1.15rem; margin: 2rem 0 0.5rem; padding-top: 0.5rem;
-  border-top: 1px solid var(--rule); }
-p.verdict { font-size: 1.1rem; font-weight: 600; }
-svg { width: 100%; max-width: 30rem; } text { font-size: 8px; fill: var(--ink); }
-.luck { fill: var(--rule); } .gain { fill: var(--alarm); }
-.all { fill: none; stroke: var(--quiet); stroke-width: 0.5; }
-footer { color: var(--quiet); font-size: 0.8rem; margin-top: 2rem; }
-.alarm { color: var(--alarm); font-weight: 600; }
-table { width: 100%; border-collapse: collapse; }
-th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem 0.3rem 0;
-  border-bottom: 1px solid var(--rule); }
-table.pairs { table-layout: fixed; }
-table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
-caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
-  clip-path: inset(50%); white-space: nowrap; }
-@page { size: A4; margin: 12mm 14mm 14mm; font: 7pt system-ui, sans-serif;
-  @bottom-right { content: "page " counter(page) " of " counter(pages); } }
-@media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
-  body { max-width: none; padding: 0; font-size: 8pt; line-height: 1.3; }
-  .sections { columns: 2; column-gap: 8mm; } section:first-child h2 { margin: 0; }
-  h1 { font-size: 14pt; } p.verdict { font-size: 10pt; }
-  h2 { font-size: 9pt; margin: 0.6rem 0 0.2rem; break-after: avoid; }
-  p, ul { margin: 0.2rem 0; } ul { padding-left: 1.2rem; }
-  th, td { padding: 0.1rem 0.4rem 0.1rem 0; } tr, li, p { break-inside: avoid; } }
-"""
-
-
-def as_page(
-    title: str,
-    verdict: str,
-    sections: Iterable[Section],
-    *,
-    alarm: bool,
-    footer: str,
-    document: str,
-) -> str:
-    """Return a page of HTML: all that is in it is escaped, but for its own pictures.
-
-    On paper each page has its footer and its number. The document is in it.
-    """
-    mark = " alarm" if alarm else ""
-    foot = f"@page {{ @bottom-left {{ content: '{_text(footer)}'; }} }}\n"
-    body = "".join(map(_section_in_html, sections))
-    return (
-        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>{_text(title)}</title>\n<style>{_STYLE}{foot}</style>\n</head>\n<body>\n"
-        f"<main>\n<h1>{_text(title)}</h1>\n"
-        f"<p class='verdict{mark}'>{_text(verdict)}</p>\n"
-        f"<div class='sections'>\n{body}</div>\n</main>\n"
-        f"<footer>{_text(footer)}</footer>\n"
-        f"<template id='document'>{html.escape(document)}</template>\n"
-        "</body>\n</html>\n"
-    )
 
 
 def _text(text: str) -> str:
@@ -589,29 +519,6 @@ def _section_in_html(section: Section) -> str:
         listed = "".join(f"<li>{_text(item)}</li>" for item in section.items)
         parts.append(f"<ul>{listed}</ul>")
     return f"<section>{''.join(parts)}</section>\n"
-
-
-def as_markdown(
-    title: str, verdict: str, sections: Iterable[Section], head: Mapping[str, Any]
-) -> str:
-    """Return Markdown with a head of YAML, as model cards have."""
-    # What JSON writes on one line is YAML as well.
-    given = {name: json.dumps(head[name], ensure_ascii=False) for name in head}
-    lines = ["---", *(f"{name}: {given[name]}" for name in given), "---", ""]
-    lines += [f"# {_plain(title)}", "", f"**{_plain(verdict)}**"]
-    for section in sections:
-        lines += ["", f"## {_plain(section.title)}"]
-        for text in section.texts:
-            lines += ["", _plain(text)]
-        if section.rows:
-            lines += ["", *_table((("field", "value"), *section.rows))]
-        lines += ["", *(f"- {_plain(item)}" for item in section.items)]
-    return re.sub("\n{3,}", "\n\n", "\n".join(lines)) + "\n"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    head, *others = ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
-    return [head, "|" + " --- |" * len(rows[0]), *others]
 
 
 def _plain(text: str) -> str:
@@ -790,7 +697,8 @@ class Report:
             If the document does not follow the schema, its id is not its hash, or its
             certificate contradicts itself.
         """
-        for error in _errors(document, json_schema(), "the report"):
+        schema = json.loads(_read("report.schema.json"))
+        for error in _errors(document, schema, "the report"):
             raise ValueError(f"this is not a report of skparisk: {error}.")
         if _id_of(document) != document["id"]:
             raise ValueError(
@@ -886,14 +794,26 @@ class Report:
         return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
 
     def to_html(self) -> str:
-        """Return it as a page that needs no other file, no script and no network."""
-        return as_page(
-            self.title,
-            self.verdict,
-            self._sections,
-            alarm=not self.certificate.private,
-            footer=f"id {self.id}",
-            document=self.to_json(),
+        """Return it as a page that needs no other file, no script and no network.
+
+        On paper each page has the id and its number. The document is in it.
+        """
+        mark = "" if self.certificate.private else " alarm"
+        title, verdict = _text(self.title), _text(self.verdict)
+        foot = f"@page {{ @bottom-left {{ content: 'id {self.id}'; }} }}\n"
+        # All that is in it is escaped, but for the pictures of this file.
+        body = "".join(map(_section_in_html, self._sections))
+        return (
+            "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+            "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+            f"<title>{title}</title>\n<style>\n{_read('report.css')}{foot}</style>\n"
+            f"</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+            f"<p class='verdict{mark}'>{verdict}</p>\n"
+            f"<div class='sections'>\n{body}</div>\n</main>\n"
+            f"<footer>id {self.id}</footer>\n"
+            f"<template id='document'>{html.escape(self.to_json())}</template>\n"
+            "</body>\n</html>\n"
         )
 
     def to_markdown(self) -> str:
@@ -907,7 +827,20 @@ class Report:
             **{name: claim[name] for name in names},
             "files": self.document["files"],
         }
-        return as_markdown(self.title, self.verdict, self._sections, head)
+        # What JSON writes on one line is YAML as well.
+        given = {name: json.dumps(head[name], ensure_ascii=False) for name in head}
+        lines = ["---", *(f"{name}: {given[name]}" for name in given), "---", ""]
+        lines += [f"# {_plain(self.title)}", "", f"**{_plain(self.verdict)}**"]
+        for section in self._sections:
+            lines += ["", f"## {_plain(section.title)}"]
+            for text in section.texts:
+                lines += ["", _plain(text)]
+            if section.rows:
+                rows = [tuple(map(_plain, row)) for row in section.rows]
+                lines += ["", "| field | value |", "| --- | --- |"]
+                lines += [f"| {name} | {value} |" for name, value in rows]
+            lines += ["", *(f"- {_plain(item)}" for item in section.items)]
+        return re.sub("\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file that ends in .html, .json or .md, and replace that."""
