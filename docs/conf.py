@@ -65,7 +65,7 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "show_memory": False,
     "write_computation_times": False,
-    "remove_config_comments": True,
+    "capture_repr": (),
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -80,7 +80,9 @@ html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "navigation_depth": 3,
+    "collapse_navigation": True,
     "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "footer_start": [],
     "footer_end": ["sphinx-version"],

@@ -62,7 +62,7 @@ print(f"{total:.0f} people, each region give or take {error:.0f}")
 # without, and a median of 761. Yours differs by its noise.
 
 print(table.quantile("income", 0.5))
-table.mean("income", "degree")
+print(table.mean("income", "degree").round())
 
 # %%
 # An income of 10 000 dollars counts as 3000, the end of the declared range.
