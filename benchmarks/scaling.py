@@ -10,7 +10,7 @@ Each measurement is a process of its own: the processor time of the work, import
 excepted, and the most memory that is resident, Python and its packages included. For
 workers, which are started anew, it is the time on the clock of eight times as many
 pairs, so that the machine must be idle. The picture is written to
-`docs/gallery/pictures/scaling.svg` with `--write`.
+`docs/_static/scaling.svg` with `--write`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from skparisk.queries import FunctionQuery, LogisticRegressionQuery, Query, Ridg
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 
-PICTURE = Path(__file__).parents[1] / "docs" / "gallery" / "pictures" / "scaling.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "_static" / "scaling.svg"
 OFF = 0.1
 
 

@@ -19,14 +19,16 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # MathJax from a package, and not from the network
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "api_pages",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery"]
 default_role = "literal"  # `epsilon` is a name in code
 
 autosummary_generate = False  # api_pages writes the pages
@@ -41,8 +43,30 @@ toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# References into other packages are not looked up, as that would take the network.
-nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn)\..*")]
+# Names of other packages: the inventories list those that pages use, in the first
+# version of the format, which is text. A build needs no network.
+SITES = {"numpy": "numpy.org/doc", "sklearn": "scikit-learn.org"}
+intersphinx_mapping = {
+    name: (f"https://{site}/stable/", f"inventories/{name}.txt")
+    for name, site in SITES.items()
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "filename_pattern": r"\.py$",
+    "copyfile_regex": "",
+    "within_subsection_order": "FileNameSortKey",
+    "image_srcset": ["2x"],
+    "doc_module": "skparisk",
+    "backreferences_dir": "examples/of",
+    "reference_url": {"skparisk": None},
+    "abort_on_example_error": True,
+    "inspect_global_variables": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "capture_repr": (),
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skparisk {release}"
@@ -56,7 +80,9 @@ html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "navigation_depth": 3,
+    "collapse_navigation": True,
     "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "footer_start": [],
     "footer_end": ["sphinx-version"],

@@ -5,6 +5,7 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import runpy
 import sys
@@ -20,13 +21,23 @@ from benchmarks import worth
 from skparisk import PrivateRidge, cost
 
 ROOT = Path(__file__).parent.parent
-MADE = {"_build", "api"}  # by a build
+MADE = {"_build", "api", "examples"}  # by a build
 PAGES = sorted(
     page
     for page in (ROOT / "docs").rglob("*.rst")
-    if page.relative_to(ROOT / "docs").parts[0] not in MADE
+    if page.relative_to(ROOT / "docs").parts[0] not in {*MADE, "gallery"}
 )
-TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES}
+# The scripts of the gallery, without the marks of comments, where a build puts them.
+SCRIPTS = {
+    f"docs/examples/{script.stem}.rst": re.sub("(?m)^# ?", "", script.read_text())
+    for script in (ROOT / "docs" / "gallery").glob("*.py")
+}
+GALLERY = "docs/examples/index.rst"
+TEXTS = {
+    **{page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES},
+    **SCRIPTS,
+    GALLERY: (ROOT / "docs" / "gallery" / "GALLERY_HEADER.rst").read_text(),
+}
 LABELS = {
     label
     for text in TEXTS.values()
@@ -99,11 +110,12 @@ def test_pages_and_theorems_that_pages_refer_to_exist():
     for page, text in TEXTS.items():
         labels = re.findall(r":ref:`(?:[^`<]*<)?([^`<>]+)>?`", text)
         assert set(labels) <= LABELS, page
-        folder = (ROOT / page).parent
+        folder = Path(page).parent
         documents = re.findall(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`", text)
         # The reference is written when the site is built.
         kept = [name for name in documents if not name.startswith("api/")]
-        assert all((folder / f"{name}.rst").is_file() for name in kept), page
+        paths = {os.path.normpath(folder / f"{name}.rst") for name in kept}
+        assert paths <= set(TEXTS), page
 
 
 def test_tests_that_pages_refer_to_exist():
@@ -129,7 +141,8 @@ def links(page):
     named = re.findall(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`", text)
     for listed in re.findall(r"^\.\. toctree::\n((?:(?: .*)?\n)*)", text, re.M):
         named += re.findall(r"^ +([\w/]+)$", listed, re.M)
-    found = {(folder / f"{name}.rst").as_posix() for name in named}
+    found = {os.path.normpath(folder / f"{name}.rst") for name in named}
+    found |= set(SCRIPTS) if page == GALLERY else set()
     for label in re.findall(r":ref:`(?:[^`<]*<)?([^`<>]+)>?`", text):
         found |= {other for other in TEXTS if f".. _{label}:\n" in TEXTS[other]}
     return found & set(TEXTS)
@@ -209,7 +222,11 @@ def test_the_readme_says_what_is_so():
 def test_pictures_of_pages_are_there():
     for page, text in TEXTS.items():
         for file in re.findall(r"^\.\. (?:image|figure):: (\S+)$", text, re.M):
-            assert (ROOT / page).parent.joinpath(file).is_file()
+            drawn = re.fullmatch(r"/(examples)/images/sphx_glr_(\w+)_\d+\.png", file)
+            if drawn:
+                assert "docs/{}/{}.rst".format(*drawn.groups()) in SCRIPTS
+            else:
+                assert (ROOT / page).parent.joinpath(file).is_file()
 
 
 @pytest.mark.slow
@@ -234,7 +251,7 @@ LONG = ("docs/no_public_data.rst", "docs/tutorial.rst")
     [
         pytest.param(page, marks=[pytest.mark.slow] * (page in LONG))
         for page in TEXTS
-        if "/gallery/" not in page
+        if "/examples/" not in page
     ],
 )
 def test_examples_of_a_page_run(page):
@@ -434,10 +451,12 @@ def test_pages_are_written_where_they_change_and_removed_with_their_names(tmp_pa
 
 
 def test_the_build_needs_no_network(monkeypatch):
-    """No inventories of other projects, and formulas without a server of scripts."""
+    """Inventories of other projects are here, and formulas need no server."""
     monkeypatch.setattr(sys, "path", [*sys.path])  # conf.py adds to it
     conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
-    assert "sphinx.ext.intersphinx" not in conf["extensions"]
+    for _, inventory in conf["intersphinx_mapping"].values():
+        lines = (ROOT / "docs" / inventory).read_text().splitlines()[3:]
+        assert all(is_there(line.split()[0]) for line in lines)
     assert "sphinx-mathjax-offline" in conf["extensions"]
-    assert "://" not in (ROOT / "docs" / "conf.py").read_text()
+    assert (ROOT / "docs" / "conf.py").read_text().count("://") == 1
     assert conf["release"] == skparisk.__version__

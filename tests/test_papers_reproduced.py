@@ -23,7 +23,7 @@ from skparisk.papers import dandekar_confidence, dkw_fewest_pairs
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "benchmarks" / "papers" / "README.md").read_text()
-PAGE = (ROOT / "docs" / "gallery" / "papers.rst").read_text()
+PAGE = (ROOT / "docs" / "theory" / "papers.rst").read_text()
 # Formulas: the same at both sizes.
 QUICK = (dandekar_formulas, dandekar_cost, lecture)
 
@@ -101,12 +101,12 @@ def test_formulas_come_out_as_expected_and_as_the_table_says(module):
     assert _write.table([study]).split("\n", 2)[2] in README
 
 
-def test_every_figure_is_on_the_page_of_the_gallery():
+def test_every_figure_is_on_its_page():
     for item in PICTURES:
         assert f"\n{item}\n-" in PAGE
         name = f"papers/{Picture(item, '', '', print).file_stem}.svg"
         assert name in PAGE
-        assert (ROOT / "docs" / "gallery" / name).stat().st_size > 1000
+        assert (ROOT / "docs" / "theory" / name).stat().st_size > 1000
 
 
 # Dandekar ---------------------------------------------------------------------------

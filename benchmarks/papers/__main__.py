@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write the table of README.md, or with --fast the page of the gallery",
+        help="write the table of README.md, or with --fast the page of figures",
     )
     options = parser.parse_args(arguments)
     if options.only and options.write:

@@ -1,4 +1,4 @@
-"""Pictures, the table of README.md and the page of the gallery."""
+"""Pictures, the table of README.md and the page of figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._study import Picture, Study
 
 FOLDER = Path(__file__).parent
 README = FOLDER / "README.md"
-PAGE = FOLDER.parents[1] / "docs" / "gallery" / "papers.rst"
+PAGE = FOLDER.parents[1] / "docs" / "theory" / "papers.rst"
 TABLE, END = "<!-- table -->\n", "<!-- end of table -->\n"
 FIGURES = ".. Figures: written by ``python -m benchmarks.papers --fast --write``.\n"
 

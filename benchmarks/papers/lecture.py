@@ -1,6 +1,6 @@
 """The worked numbers of the lecture CS459/689, *Differential Privacy*.
 
-`docs/gallery/lecture.rst` explains them one by one; here each stands beside ours.
+`docs/theory/lecture.rst` explains them one by one; here each stands beside ours.
 """
 
 from __future__ import annotations

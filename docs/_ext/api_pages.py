@@ -192,8 +192,8 @@ def _class_page(entry: Entry) -> str:
     text = _title(entry.name.rpartition(".")[2]) + _describe(entry)
     if inherited:
         names = ", ".join(f"``{name}``" for name in inherited)
-        text += f"Methods of base classes outside the package: {names}.\n"
-    return text
+        text += f"Methods of base classes outside the package: {names}.\n\n"
+    return f"{text}.. minigallery:: {entry.name}\n   :add-heading: Examples\n"
 
 
 def _modules(entry: Entry) -> set[str]:
