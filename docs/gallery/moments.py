@@ -69,7 +69,8 @@ plt.show()
 # Components
 # ----------
 #
-# Principal components come from the same sums. Age varies most, and every model carries the certificate of the one release:
+# Principal components come from the same sums. Age varies most, and every
+# model carries the certificate of the one release:
 
 first = moments.pca(2).components_[0]
 print("first component:", names[np.abs(first).argmax()])
