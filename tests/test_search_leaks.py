@@ -103,6 +103,8 @@ def test_parts_that_have_nothing_to_learn_are_no_leak():
         assert not Candidate({}, HARMLESS[name]).learns_more
 
 
+# Of a plain ridge regression of encoded targets, with some draws of the noise.
+@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
 def test_parts_without_noise_are_a_leak_that_is_told():
     for name in ["scaler", "ensemble", "targets", "function"]:
         for selection in SELECTIONS:
@@ -114,7 +116,7 @@ def test_parts_without_noise_are_a_leak_that_is_told():
                     PrivacyLeakWarning, match="not from skparisk"
                 ) as caught:
                     search.fit(records, Y, **(public if name == "targets" else PUBLIC))
-            assert len(caught) == 1
+            assert [one.category for one in caught].count(PrivacyLeakWarning) == 1
             assert not search.certificate_.private
             assert search.certificate_.leaks == ledger.spent.leaks == {Leak.LEARNS_MORE}
             assert search.certificate_.epsilon == 1.0
