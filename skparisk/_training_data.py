@@ -149,6 +149,8 @@ class Groups(NamedTuple):
             known = [sampler.pairs_.unit == Unit.PERSON]
         else:
             given = (table, getattr(source, "reference", None))
+            if isinstance(given[1], SecretSample | SecretDraw):
+                given = given[1:]  # a table besides has nobody who is in a pair
             known = [
                 getattr(each, "rows_per_person", None) is not None
                 for each in given

@@ -609,20 +609,25 @@ def _no_draws_before(monkeypatch):
 
 
 @pytest.mark.usefixtures("_no_draws_before")
+@pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize(
     "model",
     [
         PrivateRidge(),
         PrivateMoments(bounds=(-4, 4), y_bounds=(-4, 4)),
         PrivateEstimator(make_pipeline(StandardScaler(), Ridge())),
+        PrivateEstimator(RandomForestRegressor(5, max_depth=3, random_state=0)),
     ],
 )
-def test_a_secret_sample_draws_people(model):
-    """Of whom nothing but the number of people is told."""
+def test_a_secret_sample_draws_people(model, public):
+    """Of whom nothing but the number of people is told; with a public table or none."""
+    if isinstance(model.get_params().get("estimator"), RandomForestRegressor):
+        public = True  # of which it has its splits
     sampler = SensitivitySampler(reference=SecretSample(0.5), n_pairs=200)
     model = clone(model).set_params(sensitivity=sampler, random_state=0)
     none = {"X_reference": None, "y_reference": None, "groups_reference": None}
-    certificate = fitted(model, **none).certificate_
+    given = {"groups_reference": None} if public else none
+    certificate = fitted(model, **given).certificate_
     n_people = len(np.unique(IDS))
     assert (certificate.unit, certificate.protects_membership) == ("person", True)
     assert certificate.evidence.n_records == n_people // 2
@@ -860,11 +865,18 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     [
         (["--person", "nobody"], "has no column 'nobody' for --person"),
         (["--person", "wage"], "must be neither the target nor dropped"),
-        (["--person", "patient_id", "--secret-sample", "0.5"], "one row each"),
     ],
 )
 def test_bad_persons_are_refused_in_one_line(more, message, capsys):
     assert message in refused([*FIT, *more], capsys)
+
+
+@pytest.mark.usefixtures("_tables", "_no_draws_before")
+def test_the_command_line_draws_people_in_secret(capsys):
+    more = ["--person", "patient_id", "--secret-sample", "0.5"]
+    assert main([*FIT, *more, "--report", "secret.html"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "which 250 of these 500 people are used" in printed
 
 
 @pytest.mark.usefixtures("_tables")

@@ -292,7 +292,7 @@ def _pipeline_of(estimator: str, public: _Public, *, frozen: bool) -> Any:
 
 # Options that exclude others, and why.
 _EXCLUDED = {
-    "person": (("schema", "secret_sample"), "people of one row each"),
+    "person": (("schema",), "people of one row each"),
     "weight": (("schema", "secret_sample", "test"), "rows that count alike"),
 }
 

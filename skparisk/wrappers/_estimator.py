@@ -733,12 +733,14 @@ class PrivateEstimator(
                     sums, apart = make_centers_query(estimator, public, paired=paired)
                 else:
                     level = float(self.epsilon)
+                    # Members of a secret sample have no residuals under other fits.
+                    residuals = math.isfinite(level) and data.draw is None
                     sums, apart = make_leaf_query(
                         estimator,
                         public,
                         labels,
                         level if source == "bound" else math.inf,
-                        noisy=math.isfinite(level),
+                        residuals=residuals,
                     )
                 return public.schema, sums, apart if paired else None, None
             steps = freeze_steps(

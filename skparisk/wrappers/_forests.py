@@ -221,12 +221,13 @@ def make_leaf_query(
     labels: PublicClasses | None,
     bounded_epsilon: float = math.inf,
     *,
-    noisy: bool = True,
+    residuals: bool = True,
 ) -> tuple[LeafQuery, TableReference | None]:
     """Return the sums that leaf values follow from, and the rows for pairs.
 
     Splits are of public records. `bounded_epsilon` is the level of noise for the proven
-    bound; infinite for other noise. With noise, targets are what public trees leave.
+    bound; infinite for other noise. With `residuals`, numbers are summed as what public
+    trees leave of them.
     """
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
@@ -261,7 +262,7 @@ def make_leaf_query(
         addend = MarginAddend(addend.classes)
     supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
     public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
-    if isinstance(addend, TargetAddend) and noisy and not guessed:
+    if isinstance(addend, TargetAddend) and residuals and not guessed:
         return _leave_residuals(estimator, public, fitted, leaves, public_steps)
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
