@@ -148,7 +148,7 @@ class Groups(NamedTuple):
         if sampler is not None and table is None and hasattr(sampler, "certificate_"):
             known = [sampler.pairs_.unit == Unit.PERSON]
         else:
-            given = (table, getattr(source, "reference", None))
+            given: tuple[Any, ...] = (table, getattr(source, "reference", None))
             if isinstance(given[1], SecretSample | SecretDraw):
                 given = given[1:]  # a table besides has nobody who is in a pair
             known = [
