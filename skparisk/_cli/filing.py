@@ -35,19 +35,6 @@ _TRUSTED = (
     "numpy.dtype",
     "sklearn.compose._column_transformer._RemainderColsList",  # a list, until 1.7
 )
-# Functions of the library that its references hold: they draw made-up records, and
-# call no more than what they are given.
-_DRAWING = (
-    "skparisk._classes.PublicClasses.encode",
-    "skparisk.reference._schema._binned",
-    "skparisk.reference._schema._chosen",
-    "skparisk.reference._schema._encoded",
-    "skparisk.reference._schema._uniform",
-    "skparisk.reference._schema._whole",
-    "skparisk.reference._schema._with_holes",
-    "skparisk.reference._learned._draw_learned",
-    "skparisk.reference._learned._draw_encoded",
-)
 
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
@@ -317,8 +304,9 @@ def load_model(path: Path) -> Any:
         types = skops_io.get_untrusted_types(file=path)
     except (BadZipFile, LookupError, ValueError):
         raise ValueError(f"'{path}' must be a model file of skops.") from None
-    known = (*_TRUSTED, *_DRAWING)
-    others = [name for name in types if name not in known and not _is_own_class(name)]
+    others = [
+        name for name in types if name not in _TRUSTED and not _is_own_class(name)
+    ]
     if others:
         raise ValueError(f"'{path}' holds what is not of skparisk: {others}.")
     model = skops_io.load(path, trusted=types)

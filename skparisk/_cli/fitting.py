@@ -290,11 +290,8 @@ def _pipeline_of(estimator: str, public: _Public, *, frozen: bool) -> Any:
     )
 
 
-# Options that exclude others, and why.
-_EXCLUDED = {
-    "person": (("schema",), "people of one row each"),
-    "weight": (("schema", "secret_sample", "test"), "rows that count alike"),
-}
+# Options that others exclude.
+_EXCLUDED = {"person": ("schema",), "weight": ("schema", "secret_sample", "test")}
 
 # What each of them can be scored by.
 SCORES = {
@@ -519,12 +516,12 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
 
 def check_columns(options: argparse.Namespace) -> None:
     """Refuse options that do not know people with several rows, or weights."""
-    for column, (names, what) in _EXCLUDED.items():
+    for column, names in _EXCLUDED.items():
         given = [name for name in names if getattr(options, name) is not None]
         if getattr(options, column) is not None and given:
             raise ValueError(
                 f"--{given[0].replace('_', '-')} must not be given with --{column}: it "
-                f"is about {what}."
+                "is about single rows that count alike."
             )
 
 
