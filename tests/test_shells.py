@@ -400,8 +400,6 @@ def test_a_reference_of_another_form_is_refused(name):
     for without in ("X_reference", "y_reference"):
         with pytest.raises(ValueError, match="must be given together"):
             model.fit(*data_for(model), **reference_for(model) | {without: None})
-    if name.startswith("wrapped naive"):  # whose labels are asked for first
-        return
     table = TableReference(X_PUBLIC)
     model.set_params(sensitivity=clone(FEW).set_params(reference=table))
     with pytest.raises(ValueError, match="takes targets, but the reference has none"):

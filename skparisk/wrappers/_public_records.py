@@ -281,7 +281,7 @@ def _sizes(n_records: int) -> list[int]:
 def _with_labels(database: Database, labels: PublicClasses | None) -> Database:
     """Return a database with labels in place of the numbers that stand for them."""
     X, y = database
-    if labels is None:
+    if labels is None or y is None:
         return database
     codes = label_codes(y, labels.numbers)
     missing = np.setdiff1d(np.arange(len(labels.numbers)), codes)
