@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,11 @@ from skparisk.core.checks import (
     is_whole,
     warn_caller,
 )
+from skparisk.core.exact import ByteSource, random_order
+from skparisk.core.release import hide_values
+from skparisk.core.sealed import People, group_rows
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def warn_private_classes() -> None:
@@ -120,3 +128,41 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
     """Return what seeds follow from, drawn once; `random_state` is checked."""
     entropy = check_random_state(random_state, "random_state").bytes(16)
     return np.random.SeedSequence(int.from_bytes(entropy, "little"))
+
+
+def hide_counts(function: Function) -> Function:
+    """Let no error of a function with `groups` show how many rows there are.
+
+    How many people there are is public, and the number of their rows is not.
+    """
+
+    @wraps(function)
+    def hiding(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            if kwargs.get("groups") is not None:
+                error.args = tuple(map(_without_counts, error.args))
+            raise
+
+    return cast(Function, hiding)
+
+
+def _without_counts(told: Any) -> Any:
+    """Return a message without the number of rows in a shape."""
+    return re.sub(r"\(\d+(?=,)", "(n", told) if isinstance(told, str) else told
+
+
+def private_people(
+    groups: Any, size: int, *, max_rows: int = 0, source: ByteSource | None = None
+) -> People | None:
+    """Return whose each private row is, by number; None where each row is a record.
+
+    In the order in which people come. With a `source`, `max_rows` of each are kept.
+    """
+    if groups is None:
+        return None
+    people = hide_values(group_rows, groups, "groups", size)
+    if source is None:
+        return people
+    return people.at_most(max_rows, random_order(size, source))

@@ -8,8 +8,8 @@ from inspect import signature
 from typing import Any, TypeVar, cast
 
 from skparisk._callers import take_bag
+from skparisk._checks import hide_counts
 from skparisk._dask import in_memory, in_parts, is_dask
-from skparisk._private_data import hide_counts
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

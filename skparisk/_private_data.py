@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.utils import (
@@ -16,51 +14,9 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import validate_data
 
-from skparisk.core.exact import ByteSource, random_order
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import People, group_rows
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import as_records
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def hide_counts(function: Function) -> Function:
-    """Let no error of a function with `groups` show how many rows there are.
-
-    How many people there are is public, and the number of their rows is not.
-    """
-
-    @wraps(function)
-    def hiding(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            if kwargs.get("groups") is not None:
-                error.args = tuple(map(_without_counts, error.args))
-            raise
-
-    return cast(Function, hiding)
-
-
-def _without_counts(told: Any) -> Any:
-    """Return a message without the number of rows in a shape."""
-    return re.sub(r"\(\d+(?=,)", "(n", told) if isinstance(told, str) else told
-
-
-def private_people(
-    groups: Any, size: int, *, max_rows: int = 0, source: ByteSource | None = None
-) -> People | None:
-    """Return whose each private row is, by number; None where each row is a record.
-
-    In the order in which people come. With a `source`, `max_rows` of each are kept.
-    """
-    if groups is None:
-        return None
-    people = hide_values(group_rows, groups, "groups", size)
-    if source is None:
-        return people
-    return people.at_most(max_rows, random_order(size, source))
 
 
 def validate_private(estimator: Any, *data: Any, **parameters: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._callers import refuse_reference_in_other_units
-from skparisk._private_data import private_people
+from skparisk._checks import private_people
 from skparisk.core.claim import Unit
 from skparisk.core.exact import ByteSource
 from skparisk.core.release import hide_values

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._private_data import hide_counts, private_people
+from skparisk._checks import hide_counts, private_people
 from skparisk.core.checks import IncompatibleError, check_choice, check_probability
 from skparisk.core.claim import Assumption, Certificate, Unit, mint
 from skparisk.core.release import Plan, hide_values, release, silenced

@@ -16,9 +16,8 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import leaks_around
-from skparisk._checks import check_flag, check_max_rows
+from skparisk._checks import check_flag, check_max_rows, private_people
 from skparisk._fitted import whole_fit
-from skparisk._private_data import private_people
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
     IncompatibleError,

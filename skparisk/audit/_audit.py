@@ -13,10 +13,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from skparisk._checks import check_n_jobs, seed_sequence
+from skparisk._checks import check_n_jobs, hide_counts, private_people, seed_sequence
 from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
-from skparisk._private_data import hide_counts, private_people
 from skparisk._simulated import simulated
 from skparisk._text import Statement, floor_text
 from skparisk._training_data import Groups, reference_table

@@ -19,10 +19,9 @@ from sklearn.utils import (
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._callers import leaks_around
-from skparisk._checks import check_n_jobs, check_verbose
+from skparisk._checks import check_n_jobs, check_verbose, private_people
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
-from skparisk._private_data import private_people
 from skparisk.core.checks import IncompatibleError, check_random_state, is_whole
 from skparisk.core.compose import compose_basic
 from skparisk.core.exact import noise_source

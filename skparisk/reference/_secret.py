@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._private_data import hide_counts, private_people
+from skparisk._checks import hide_counts, private_people
 from skparisk._simulated import is_simulated
 from skparisk.core.checks import PrivacyLeakWarning, check_probability, warn_caller
 from skparisk.core.claim import Assumption, Leak

@@ -25,16 +25,13 @@ from skparisk._checks import (
     check_n_jobs,
     check_seed,
     check_verbose,
+    hide_counts,
+    private_people,
     warn_private_reference,
     warn_redrawn,
 )
 from skparisk._fitted import whole_fit
-from skparisk._private_data import (
-    hide_counts,
-    private_people,
-    validate_private,
-    validate_private_records,
-)
+from skparisk._private_data import validate_private, validate_private_records
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
