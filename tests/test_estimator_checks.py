@@ -21,6 +21,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.density import PrivateKernelDensity
+from skparisk.model_selection import ExponentialSelection
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning"),
@@ -76,7 +77,9 @@ HELD_OUT = {"selection": "exponential", "random_state": 0, **SEED}
         PrivateKernelDensity(sensitivity=CHEAP, **WIDE, **SEED),
         PrivateKernelDensity(sensitivity="bound", epsilon=np.inf, **WIDE),
         PrivateGridSearchCV(
-            PrivateRidge(sensitivity=1.0, **SEED), {"alpha": [0.1, 1.0]}, **HELD_OUT
+            PrivateRidge(sensitivity=1.0, **SEED),
+            {"alpha": [0.1, 1.0]},
+            **HELD_OUT | {"selection": ExponentialSelection(y_bounds=(-4.0, 4.0))},
         ),
         PrivateGridSearchCV(
             PrivateLogisticRegression(sensitivity=1.0, **SEED),
