@@ -335,13 +335,12 @@ def spend(*releases: Any, note: str = "") -> None:
 
 
 def tell_open(*, note: str, **codes: Iterable[Any]) -> Certificate:
-    """Tell all open ledgers what leaked beside releases, or what these rest on, if any.
+    """Tell all open ledgers what leaked beside releases, or what these rest on.
 
     That is no release: return the certificate that has nothing but the codes.
     """
     told = compose_basic([]).weaken(**codes)  # type: ignore[arg-type]
-    if told.leaks or told.assumptions or told.doubts:
-        spend(told, note=note)
+    spend(told, note=note)
     return told
 
 
