@@ -300,7 +300,12 @@ def calibrated(
     else:
         model = PrivateEstimator(problem.released)
     model.set_params(gamma=max(GAMMAS), sensitivity=sampler, random_state=repeat)
-    given = {"X_reference": public} | given
+    if table is None:  # a function says neither classes nor residuals
+        sampler.set_params(reference=public)
+        if "classes" in model.get_params():
+            model.set_params(classes=np.unique(private[1]))
+    else:
+        given = {"X_reference": public} | given
     if isinstance(model, PrivateMoments) and table is not None:
         # A table as such says how it is to be sampled; arrays leave that to moments.
         given = {"X_reference": table.pool.X, "y_reference": table.pool.y}
@@ -400,10 +405,14 @@ def main() -> int:
         for name in arguments.problem
         for size in PROBLEMS[name].table_sizes
         for sampling in arguments.sampling
-        # Moments take units from rows that no pair of "split" may have; a function
-        # that draws records has neither people nor weights.
-        if not (name.startswith("moments") and sampling == "split")
-        and not (PROBLEMS[name].given and sampling == "bootstrap")
+        # Moments take units from rows that no pair of "split" may have, and databases
+        # of "split" one neighbor; a function that draws records has neither units, nor
+        # people, nor weights.
+        if sampling == SAMPLINGS[0]
+        or (
+            not name.startswith(("moments", "groups of neighbors"))
+            and not (PROBLEMS[name].given and sampling == "bootstrap")
+        )
     ]
     shares = Parallel(n_jobs=arguments.jobs)(
         delayed(share_beyond)(PROBLEMS[name], size, sampling, repeat)
@@ -413,7 +422,7 @@ def main() -> int:
     table = np.array(shares).reshape(len(cells), arguments.repeats, len(GAMMAS))
     claimed = [cell for cell in cells if cell[2] == SAMPLINGS[0]]
     # One-sided, at a level that all claimed cells share.
-    level = 1 - (1 - CONFIDENCE) / (len(claimed) * len(GAMMAS))
+    level = 1 - (1 - CONFIDENCE) / (max(len(claimed), 1) * len(GAMMAS))
     print(f"{'':32} {'rows':>5} {'sampling':>10}", end="")
     for gamma in GAMMAS:
         print(f"   gamma={gamma:<5g} {'error':>7} {'at least':>8}", end="")
