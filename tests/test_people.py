@@ -869,6 +869,7 @@ def test_bad_persons_are_refused_in_one_line(more, message, capsys):
     assert message in refused([*FIT, *more], capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_tables", "_no_draws_before")
 def test_the_command_line_draws_people_in_secret(capsys):
     more = ["--person", "patient_id", "--secret-sample", "0.5", "--n-pairs", "60"]
