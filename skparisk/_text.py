@@ -14,9 +14,9 @@ from skparisk.core.rounding import ceil_text, decimal, fields_of
 
 
 def complement_text(probability: float) -> str:
-    """Write one minus a probability, of which `ceil_text` would write the rest."""
+    """Write one minus a probability that is rounded up to two digits."""
     exact = Context(prec=400, rounding=ROUND_FLOOR)  # whatever the caller has set
-    return format(exact.subtract(Decimal(1), Decimal(ceil_text(probability))), "f")
+    return format(exact.subtract(Decimal(1), Decimal(ceil_text(probability, 2))), "f")
 
 
 def floor_text(value: float, n_digits: int = 6) -> str:

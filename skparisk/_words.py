@@ -458,8 +458,8 @@ def _claim_in_words(claim: Claim) -> str:
         return f"{whom} {what} {are} {_private_at(claim, _all_in_all(claim))}{average}"
     over = _over(claim, "the noise" if every else "a fresh pair, its noise")
     return (
-        f"{whom} the privacy loss of {what} exceeds {ceil_text(claim.epsilon)} with "
-        f"probability at most {ceil_text(claim.risk)} over {over}"
+        f"{whom} the privacy loss of {what} exceeds {ceil_text(claim.epsilon, 3)} with "
+        f"probability at most {ceil_text(claim.risk, 2)} over {over}"
     )
 
 
@@ -508,10 +508,10 @@ def unit_of(claim: Claim) -> str:
 
 
 def _private_at(claim: Claim, delta: float | None = None) -> str:
-    level = ceil_text(claim.epsilon)
+    level = ceil_text(claim.epsilon, 3)
     delta = claim.delta if delta is None else delta
     if delta:
-        level = f"({level}, {ceil_text(min(1.0, delta))})"
+        level = f"({level}, {ceil_text(min(1.0, delta), 2)})"
     return f"{level}-differentially private"
 
 
@@ -525,7 +525,7 @@ def _all_in_all(claim: Claim) -> float:
 def _over(claim: Claim, what: str) -> str:
     """Return what a risk is over, besides `what`."""
     if claim.failure_prob:
-        share = ceil_text(claim.failure_prob)
+        share = ceil_text(claim.failure_prob, 3)
         what = " and ".join(what.rsplit(", ", 1))
         return f"{what}, for all but a fraction {share} of the samples of pairs"
     return what if claim.randomness == Scope.NOISE else f"{what} and the sampled pairs"

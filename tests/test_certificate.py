@@ -275,7 +275,7 @@ def test_guarantee_over_pairs():
     """The claim names relation, records, reference, confidence and level."""
     assert certificate().guarantee == (
         "For two databases that differ in one record (900 records, the public "
-        "table): with probability at least 0.950033 over a fresh pair and the "
+        "table): with probability at least 0.95 over a fresh pair and the "
         "sampled pairs, the release is 1-differentially private for that pair, "
         "whatever the output."
     )
@@ -337,9 +337,9 @@ def test_printed_numbers_are_on_the_safe_side(risk, epsilon):
     level = float(lines["privacy level epsilon"])
     assert epsilon <= level <= epsilon * (1 + 1e-5)
     words = given_.guarantee.partition("at least ")[2].partition(" over")[0]
-    assert float(words) == pytest.approx(1 - printed, abs=1e-15)
+    assert 1 - 1.1 * risk - 1e-15 <= float(words) <= 1 - risk + 1e-15
     claimed = given_.guarantee.partition("release is ")[2].partition("-diff")[0]
-    assert float(claimed) == level
+    assert epsilon <= float(claimed) <= epsilon * 1.01
 
 
 # Risks at other levels

@@ -241,7 +241,7 @@ def test_text_has_what_matters():
 
 
 ON_PAIRS = (
-    "(1, 0.049967)-differentially private, on average over a fresh pair and the sampled"
+    "(1, 0.05)-differentially private, on average over a fresh pair and the sampled"
     " pairs"
 )
 FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
@@ -284,7 +284,7 @@ def test_guarantee_over_pairs_and_noise():
     assert both().guarantee == (
         "For two databases that differ in one record (900 records, the public "
         "table): the privacy loss of the release exceeds 1 with probability at most "
-        "0.049967 over a fresh pair, its noise and the sampled pairs."
+        "0.05 over a fresh pair, its noise and the sampled pairs."
     )
     assert (
         "over a fresh pair and its noise, for all but a fraction 0.05 of the sam"
