@@ -36,7 +36,6 @@ from skparisk.reference import (
     Categories,
     Domain,
     Interval,
-    TableReference,
 )
 
 HISTOGRAM = stats.rv_histogram((np.array([1, 3]), np.array([0, 1, 2])))
@@ -342,16 +341,6 @@ def test_single_records_are_clipped():
     np.testing.assert_allclose(moved, numbers().clip(0, [1, 2]))
 
 
-def test_records_that_turn_out_to_be_the_reference_leave_no_domain():
-    rows = rng_of().random((50, 2))
-    sampler = few(query=np.mean, reference=TableReference(rows, clip=True)).fit(rows)
-    assert sampler.pairs_.domain is not None
-    with pytest.warns(match="sampled from the private data"):
-        sampler.release(rows)
-    assert sampler.pairs_.domain is None
-    assert sampler.certificate_.evidence.worst_loss is None
-
-
 @pytest.mark.parametrize("given", ["fit", "sampler"])
 def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     X, y = numbers(), 3 * numbers(seed=1)[:, 0]
@@ -491,19 +480,15 @@ def test_whole_numbers_may_be_too_many_to_list():
 # A sensitivity that is declared
 
 
-@pytest.mark.parametrize("reference", ["schema", "table"])
-def test_records_are_clipped_for_a_declared_sensitivity_as_well(reference):
+def test_records_are_clipped_for_a_declared_sensitivity_as_well():
     X, y = numbers(40), np.arange(40)
-    public = FLAT
-    if reference == "table":
-        public = TableReference([[0.0, 0.0], [1.0, 2.0]], [0.0, 5.0], clip=True)
     known = KnownSensitivity(0.5)
     model = PrivateRidge(epsilon=math.inf, sensitivity=known)
-    model.fit(X, y, X_reference=public)
+    model.fit(X, y, X_reference=FLAT)
     expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
     np.testing.assert_allclose(model.coef_, expected.coef_)
     with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
-        model.fit(X[:, :1], y, X_reference=public)
+        model.fit(X[:, :1], y, X_reference=FLAT)
     np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
 
 
