@@ -43,14 +43,8 @@ class Counts:
 
     def level(self, alpha: float, delta: float) -> float:
         """Return a lower limit of the level, with confidence 1 - alpha."""
-        return float(level_limit(*self._limits(alpha), delta)[0])
-
-    def accuracy(self, alpha: float) -> float:
-        """Return a lower limit of how often a guess is right."""
-        return float(accuracy_limit(*self._limits(alpha))[0])
-
-    def _limits(self, alpha: float) -> tuple[_Floats, _Floats]:
-        return _limits(np.array([self.hits]), np.array([self.others]), self.n, alpha)
+        hits, others = np.array([self.hits]), np.array([self.others])
+        return float(level_limit(*_limits(hits, others, self.n, alpha), delta)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,42 +75,33 @@ def level_limit(low: Any, high: Any, delta: float) -> Any:
     return np.maximum(found, 0.0)
 
 
-def accuracy_limit(low: Any, high: Any) -> Any:
-    """Return how often a guess by the event is right, either database as likely."""
-    return np.maximum((1 + low - high) / 2, 0.5)
-
-
-def learn_events(
+def learn_event(
     first: _Floats,
     second: _Floats,
     *,
     alpha: float,
     delta: float,
     rng: np.random.Generator,
-) -> tuple[Event, Event]:
-    """Return the events that promise the largest level, and the most right guesses.
+) -> Event:
+    """Return the event that promises the largest level.
 
     One half of the rows makes scores, the other one chooses among them and their
     thresholds, by limits that are as strict as a choice among so many asks for.
     """
     half = len(first) // 2
-    best: list[tuple[float, Event | None]] = [(-1.0, None), (-1.0, None)]
+    most, best = -1.0, None
     chosen = first[half:], second[half:]
     for words, score in _scores(first[:half], second[:half], rng):
         ours, others = (score(rows) for rows in chosen)
         for above in (True, False):
             thresholds, low, high = _at_thresholds(ours, others, above, alpha)
-            for i, values in enumerate(
-                (level_limit(low, high, delta), accuracy_limit(low, high))
-            ):
-                at = int(np.argmax(values))
-                if values[at] > best[i][0]:
-                    event = Event(score, float(thresholds[at]), above, words)
-                    best[i] = float(values[at]), event
-    by_level, by_accuracy = best[0][1], best[1][1]
-    assert by_level is not None  # the mean difference is always among the scores
-    assert by_accuracy is not None
-    return by_level, by_accuracy
+            levels = level_limit(low, high, delta)
+            at = int(np.argmax(levels))
+            if levels[at] > most:
+                most = float(levels[at])
+                best = Event(score, float(thresholds[at]), above, words)
+    assert best is not None  # the mean difference is always among the scores
+    return best
 
 
 def _at_thresholds(
@@ -296,11 +281,8 @@ def attack(
     alpha: float,
     delta: float,
     random_state: Any,
-) -> tuple[Counts, Counts]:
-    """Learn two events from half of the rows, and count them in the other half.
-
-    The first shows the largest level, the second makes the most guesses right.
-    """
+) -> Counts:
+    """Learn an event from half of the rows, and count it in the other half."""
     if first.shape != second.shape:
         raise ValueError(
             "release must return as many numbers for the neighbor as for the database, "
@@ -309,12 +291,10 @@ def attack(
     rng = np.random.default_rng(seed_sequence(random_state))
     half = len(first) // 2
     mixed = [rows[rng.permutation(len(rows))] for rows in (first, second)]
-    events = learn_events(
+    event = learn_event(
         *(rows[half:] for rows in mixed), alpha=alpha, delta=delta, rng=rng
     )
-    tested = [rows[:half] for rows in mixed]
-    by_level, by_accuracy = (event.count(*tested) for event in events)
-    return by_level, by_accuracy
+    return event.count(*(rows[:half] for rows in mixed))
 
 
 def draw_releases(
