@@ -66,9 +66,9 @@ def find_recipe(estimator: Any) -> Recipe | None:
     """Return the recipe for an estimator of exactly a known class."""
     kind = type(estimator)
     package = ".".join(kind.__module__.split(".")[:2])
-    recipe = _RECIPES.get(f"{package}.{kind.__qualname__}")
+    theirs = package.startswith(("sklearn.", "scipy."))
     known = getattr(sys.modules.get(package), kind.__qualname__, None)
-    return recipe if known is kind else None
+    return _RECIPES.get(kind.__qualname__) if theirs and known is kind else None
 
 
 def complete(estimator: Any, released: Numbers) -> Attributes:
@@ -76,11 +76,11 @@ def complete(estimator: Any, released: Numbers) -> Attributes:
     recipe = find_recipe(estimator)
     if recipe is None:
         return {}
-    mended = {
+    mended: Attributes = {
         name: f(released[name]) for name, f in recipe.mend.items() if name in released
     }
     if recipe.complete is not None:
-        mended |= recipe.complete(estimator, released | mended)
+        mended |= recipe.complete(estimator, {**released, **mended})
     return mended
 
 
@@ -127,7 +127,8 @@ def _complete_mixture(estimator: Any, released: Numbers) -> Attributes:
 def _complete_covariance(estimator: Any, released: Numbers) -> Attributes:
     if "covariance_" not in released:
         return {}
-    return {"precision_": pinvh(released["covariance_"])}
+    mended = _as_covariance(released["covariance_"])
+    return {"covariance_": mended, "precision_": pinvh(mended)}
 
 
 def _complete_quadratic_discriminants(estimator: Any, released: Numbers) -> Attributes:
@@ -173,76 +174,45 @@ def _as_shares(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares / shares.sum() if (shares != numbers).any() else shares
 
 
-def _of(package: str, recipe: Recipe, names: str) -> dict[str, Recipe]:
-    return {f"sklearn.{package}.{name}": recipe for name in names.split()}
-
-
 _PRINCIPAL = Recipe(mend={"explained_variance_": _positive}, align=match_components)
-_SCALED = Recipe(mend={"scale_": _positive})
-_COVARIANCE = {
-    "mend": {"covariance_": _as_covariance},
-    "complete": _complete_covariance,
-}
+_COVARIANCES = "EmpiricalCovariance", "LedoitWolf", "MinCovDet", "OAS"
+_SCALERS = "MaxAbsScaler", "RobustScaler", "StandardScaler"
 
 # By name: importing the classes would import half of scikit-learn.
 _RECIPES: dict[str, Recipe] = {
-    **_of(
-        "naive_bayes",
-        Recipe(mend={"var_": _positive, "class_prior_": _as_shares}),
-        "GaussianNB",
+    "GaussianNB": Recipe(mend={"var_": _positive, "class_prior_": _as_shares}),
+    "BernoulliNB": Recipe(mend={"feature_log_prob_": _below_one}),
+    **dict.fromkeys(("IncrementalPCA", "PCA"), _PRINCIPAL),
+    "TruncatedSVD": Recipe(align=match_components),
+    "LatentDirichletAllocation": Recipe(mend={"exp_dirichlet_component_": _positive}),
+    **dict.fromkeys(
+        ("MiniBatchNMF", "NMF"), Recipe(mend={"components_": _nonnegative})
     ),
-    **_of("naive_bayes", Recipe(mend={"feature_log_prob_": _below_one}), "BernoulliNB"),
-    **_of("decomposition", _PRINCIPAL, "IncrementalPCA PCA"),
-    **_of("decomposition", Recipe(align=match_components), "TruncatedSVD"),
-    **_of(
-        "decomposition",
-        Recipe(mend={"exp_dirichlet_component_": _positive}),
-        "LatentDirichletAllocation",
+    **dict.fromkeys(_SCALERS, Recipe(mend={"scale_": _positive})),
+    "MinMaxScaler": Recipe(
+        ("data_min_", "data_max_"), complete=_complete_min_max_scaler
     ),
-    **_of(
-        "decomposition", Recipe(mend={"components_": _nonnegative}), "MiniBatchNMF NMF"
-    ),
-    **_of("preprocessing", _SCALED, "MaxAbsScaler RobustScaler StandardScaler"),
-    **_of(
-        "preprocessing",
-        Recipe(("data_min_", "data_max_"), complete=_complete_min_max_scaler),
-        "MinMaxScaler",
-    ),
-    **_of(
-        "preprocessing", Recipe(mend={"quantiles_": _in_order}), "QuantileTransformer"
-    ),
+    "QuantileTransformer": Recipe(mend={"quantiles_": _in_order}),
     # Those inside SplineTransformer; in scipy of 2024 and before, of other names.
-    "scipy.interpolate.BSpline": Recipe(mend={"_t": _in_order, "t": _in_order}),
-    **_of(
-        "covariance",
-        Recipe(("location_", "covariance_"), **_COVARIANCE),
-        "EmpiricalCovariance LedoitWolf MinCovDet OAS ShrunkCovariance",
+    "BSpline": Recipe(mend={"_t": _in_order, "t": _in_order}),
+    **dict.fromkeys(
+        (*_COVARIANCES, "ShrunkCovariance"),
+        Recipe(("location_", "covariance_"), complete=_complete_covariance),
     ),
-    **_of(
-        "covariance",
-        Recipe(("location_", "covariance_", "offset_"), **_COVARIANCE),
-        "EllipticEnvelope",
+    "EllipticEnvelope": Recipe(
+        ("location_", "covariance_", "offset_"), complete=_complete_covariance
     ),
-    **_of(
-        "covariance",
+    **dict.fromkeys(
+        ("GraphicalLasso", "GraphicalLassoCV"),
         Recipe(mend={"precision_": _as_covariance}),
-        "GraphicalLasso GraphicalLassoCV",
     ),
-    **_of(
-        "discriminant_analysis",
-        Recipe(
-            mend={"priors_": _as_shares}, complete=_complete_quadratic_discriminants
-        ),
-        "QuadraticDiscriminantAnalysis",
+    "QuadraticDiscriminantAnalysis": Recipe(
+        mend={"priors_": _as_shares}, complete=_complete_quadratic_discriminants
     ),
-    **_of(
-        "mixture",
-        Recipe(
-            ("weights_", "means_", "covariances_"),
-            {"weights_": _as_shares},
-            _complete_mixture,
-        ),
-        "GaussianMixture",
+    "GaussianMixture": Recipe(
+        ("weights_", "means_", "covariances_"),
+        {"weights_": _as_shares},
+        _complete_mixture,
     ),
-    **_of("mixture", Recipe(names=()), "BayesianGaussianMixture"),
+    "BayesianGaussianMixture": Recipe(names=()),
 }
