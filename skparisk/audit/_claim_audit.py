@@ -783,7 +783,7 @@ def _attack_pair(
     seed = int(rng.integers(2**31))
     found = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
     return PairAttack(
-        lower_bound=found.level(alpha, delta),
+        lower_bound=found.level,
         allowed=allowed,
         delta=delta,
         distinguisher=found.words,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -28,44 +27,34 @@ _HUGE = 1e150
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """How many fresh releases have an event, which was fixed before.
 
     `hits` of `n` releases of the database that makes it likelier, `others` of `n` of
-    its neighbor. `words` name the event.
+    its neighbor. `words` name the event, and `level` is a lower limit by it.
     """
 
     hits: int
     others: int
     n: int
     words: str
-
-    def level(self, alpha: float, delta: float) -> float:
-        """Return a lower limit of the level, with confidence 1 - alpha."""
-        hits, others = np.array([self.hits]), np.array([self.others])
-        return float(level_limit(*_limits(hits, others, self.n, alpha), delta)[0])
+    level: float
 
 
-@dataclass(frozen=True, eq=False)
-class Event:
-    """The releases whose score is on one side of a threshold."""
+class Event(NamedTuple):
+    """The releases with a score that is not below a threshold, times a sign.
+
+    That is -1 if they are likelier of the second database.
+    """
 
     score: _Score
     threshold: float
-    above: bool
+    sign: int
     words: str
 
-    def count(self, first: _Floats, second: _Floats) -> Counts:
-        """Count fresh releases: as many of the one database as of the other."""
-        hits, others = (np.count_nonzero(self._holds(rows)) for rows in (first, second))
-        if not self.above:
-            hits, others = others, hits
-        return Counts(int(hits), int(others), len(first), self.words)
-
-    def _holds(self, rows: _Floats) -> NDArray[np.bool_]:
-        scores = self.score(rows)
-        return scores >= self.threshold if self.above else scores <= self.threshold
+    def count(self, rows: _Floats) -> int:
+        """Return how many rows are among them."""
+        return int(np.count_nonzero(self.sign * self.score(rows) >= self.threshold))
 
 
 def level_limit(low: Any, high: Any, delta: float) -> Any:
@@ -90,22 +79,22 @@ def learn_event(
     """
     half = len(first) // 2
     most, best = -1.0, None
-    chosen = first[half:], second[half:]
     for words, score in _scores(first[:half], second[:half], rng):
-        ours, others = (score(rows) for rows in chosen)
-        for above in (True, False):
-            thresholds, low, high = _at_thresholds(ours, others, above, alpha)
+        ours, others = score(first[half:]), score(second[half:])
+        # Low scores of the one database are high ones of the other, with a sign.
+        for sign, sides in ((1, (ours, others)), (-1, (-others, -ours))):
+            thresholds, low, high = _at_thresholds(*sides, alpha)
             levels = level_limit(low, high, delta)
             at = int(np.argmax(levels))
             if levels[at] > most:
                 most = float(levels[at])
-                best = Event(score, float(thresholds[at]), above, words)
+                best = Event(score, float(thresholds[at]), sign, words)
     assert best is not None  # the mean difference is always among the scores
     return best
 
 
 def _at_thresholds(
-    ours: _Floats, others: _Floats, above: bool, alpha: float
+    ours: _Floats, others: _Floats, alpha: float
 ) -> tuple[_Floats, _Floats, _Floats]:
     """Return thresholds, and the limits of both probabilities at each."""
     n = len(ours)
@@ -113,12 +102,10 @@ def _at_thresholds(
     if len(thresholds) > _MOST_THRESHOLDS:
         picked = np.linspace(0, len(thresholds) - 1, _MOST_THRESHOLDS)
         thresholds = thresholds[picked.astype(np.intp)]
-    if above:
-        hits = n - np.searchsorted(np.sort(ours), thresholds, side="left")
-        missed = n - np.searchsorted(np.sort(others), thresholds, side="left")
-    else:  # then it is the neighbor's releases that are likelier
-        hits = np.searchsorted(np.sort(others), thresholds, side="right")
-        missed = np.searchsorted(np.sort(ours), thresholds, side="right")
+    hits, missed = (
+        n - np.searchsorted(np.sort(scores), thresholds, side="left")
+        for scores in (ours, others)
+    )
     # Of many limits the best is lucky, often that of a rare event in a tail.
     low, high = _limits(hits, missed, n, alpha / len(thresholds))
     return thresholds, low, high
@@ -294,7 +281,11 @@ def attack(
     event = learn_event(
         *(rows[half:] for rows in mixed), alpha=alpha, delta=delta, rng=rng
     )
-    return event.count(*(rows[:half] for rows in mixed))
+    tested = [rows[:half] for rows in mixed]
+    hits, others = (event.count(rows) for rows in tested[:: event.sign])
+    limits = _limits(np.array([hits]), np.array([others]), half, alpha)
+    level = float(level_limit(*limits, delta)[0])
+    return Counts(hits, others, half, event.words, level)
 
 
 def draw_releases(
