@@ -249,8 +249,6 @@ def _check_numbers(evidence: Evidence) -> None:
             _require(alone, f"{name} must be None without n_pairs.")
     else:
         _check_sample(e, m)
-    if e.worst_loss is not None:
-        check_range(e.worst_loss, "worst_loss")
     if e.curve is not None:
         shape = e.curve.shape
         _require(

@@ -564,9 +564,6 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
     table.append(("relation", claim.relation or "not stated"))
     if claim.risk and claim.randomness != Scope.PAIR and not claim.void:
         table.append(("anything computed from it, such as predictions", _after(claim)))
-    if evidence is not None and evidence.worst_loss is not None:
-        worst = ceil_text(evidence.worst_loss)
-        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
 
 

@@ -508,11 +508,9 @@ def test_what_the_evidence_carries_is_claimed():
         (certificate, PAC | {"curve": [(0.99, 1.0), (1.5, 0.05)]}),
         (known, {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.6107)]}),
         (both, {"epsilon": 0.89, "curve": [(0.4, 0.4), (1.0, 0.0507)]}),
-        (certificate, {"worst_loss": 0.9995}),
         (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05)}),
         # On the caller's word, which it says.
         (certificate, OWN_LAW | {"epsilon": 0.1}),
-        (certificate, OWN_LAW | {"worst_loss": 0.1}),
         (known, OWN_LAW | {"risk": 0.1, "curve": [(0.1, 0.2)]}),
     ]:
         claim = filed(make(**changes))

@@ -394,10 +394,6 @@ class Evidence:
     audit : MeasuredRisk, default=None
         What an audit of the reference measured; it changes nothing of the claim.
 
-    worst_loss : float, default=None
-        The largest loss of any pair, also outside the risk, where records are clipped
-        to a domain in which the query is proven to move only so far.
-
     n_candidates : int, default=None
         Records of which `n_records` were drawn in secret, if which of them is what the
         claim protects.
@@ -439,7 +435,6 @@ class Evidence:
     for_new_people: str | None = None
     advantage: Advantage | None = None
     audit: MeasuredRisk | None = None
-    worst_loss: float | None = None
     n_candidates: int | None = None
     n_neighbors: int = 1
     n_constant: int = 0
@@ -903,7 +898,7 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
             mean=max(measured.mean, advantage.mean),
             quantile=max(measured.quantile, advantage.quantile),
         )
-    return replace(evidence, curve=curve, advantage=measured, worst_loss=None)
+    return replace(evidence, curve=curve, advantage=measured)
 
 
 def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
@@ -950,7 +945,6 @@ def over_private_records(
     known, secret = certificate.require_evidence(), n_candidates is not None
     of_pairs = (
         "for_new_people",
-        "worst_loss",
         "n_unanswered",
         "advantage",
         "audit",
