@@ -157,7 +157,7 @@ FORMS = {
     ("all", "labels"): {"tree": wrapped(TREE)},
     ("numbers", "targets", "none"): {
         "moments, bound": PrivateMoments(bounds=(-9, 9), **BOX),
-        "ridge, bound": PrivateRidge(1.0, x_norm=9.0, solver="coefficients", **BOX),
+        "ridge, bound": PrivateRidge(1.0, x_norm=9.0, **BOX),
     },
     ("numbers", "labels", "none"): {
         "logistic, bound": PrivateLogisticRegression(1.0, **BALL),

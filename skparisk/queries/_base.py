@@ -14,12 +14,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.pairs import LargestMove
 from skparisk.core.release import without_values
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
-from skparisk.reference._domain import Domain
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -67,7 +65,6 @@ _OF_ANSWERS = (
     "is_unordered",
     "is_repeatable",
     "is_plain",
-    "largest_move",
     "on_pool",
 )
 
@@ -195,16 +192,6 @@ class Query:
         """Return what errors call an output, of which there are more."""
         return f"Output {output} (counted from 0)"
 
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        """Return the most that answers on neighbors in a domain are apart.
-
-        Of any two of them, whatever the reference, rounding included; of databases of
-        which the larger has `n_records`. None where that is not proven.
-        """
-        return None
-
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return how much an error in the answer weighs in what it is for.
 
@@ -232,14 +219,6 @@ class Query:
         the number of these. Without any, it is the same query.
         """
         return self
-
-    @property
-    def says_differences(self) -> bool:
-        """Whether it says itself how its answers differ, or how far they can move."""
-        kind = type(self)
-        return not (
-            kind.on_pool is Query.on_pool and kind.largest_move is Query.largest_move
-        )
 
     @property
     def is_plain(self) -> bool:
