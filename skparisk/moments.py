@@ -706,13 +706,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
-        groups, groups_reference : array-like, default=None
-            Whose each private and each public row is, if people have several:
-            :ref:`private-fit`. How many rows there are is then one of the sums.
-
-        sample_weight, sample_weight_reference : array-like, default=None
-            How much each private and each public row counts: :ref:`private-fit`. The
-            sum of the private ones is then one of the sums.
+        groups, groups_reference, sample_weight, sample_weight_reference : array-like
+            Whose each private and each public row is, and how much it counts:
+            :ref:`private-fit`. The number of private rows, or the sum of their weights,
+            is then one of the sums.
 
         Raises
         ------
