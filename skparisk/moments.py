@@ -316,13 +316,6 @@ class FromMoments(BaseEstimator):
             "fitted to records: make it from a PrivateMoments, as with moments.ridge()."
         )
 
-    def __sklearn_clone__(self) -> NoReturn:
-        raise IncompatibleError(
-            f"{type(self).__name__} is computed from released sums and cannot be "
-            "cloned, as there is nothing to fit: use it as it is, copy it with "
-            "copy.deepcopy, or freeze it with sklearn.frozen.FrozenEstimator."
-        )
-
     def of(self, moments: Any, columns: Columns) -> Self:
         """Take over the claim, and the names and units of the features."""
         self.certificate_ = moments.certificate_
