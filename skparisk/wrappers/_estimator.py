@@ -503,12 +503,9 @@ class PrivateEstimator(
             :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
             :class:`~skparisk.TableReference` of both.
 
-        groups, groups_reference : array-like, default=None
-            Whose each private and each public row is, if people have several:
+        groups, groups_reference, sample_weight, sample_weight_reference : array-like
+            Whose each private and each public row is, and how much it counts:
             :ref:`private-fit`.
-
-        sample_weight, sample_weight_reference : array-like, default=None
-            How much each private and each public row counts: :ref:`private-fit`.
 
         Raises
         ------
