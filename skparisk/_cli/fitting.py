@@ -239,7 +239,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
         if path is None:
             return {}
-        blocks = reading.blocks(path, public.kinds)
+        blocks = reading.blocks(path, public.kinds | {options.target: not classes})
         parts = [records_in(texts, fitted) for texts in blocks]
         X = pandas.concat([part.pop("X") for part in parts], ignore_index=True)
         others = {name: [part[name] for part in parts] for name in parts[0]}
