@@ -135,17 +135,16 @@ class Reading:
                     if block.empty:
                         raise ValueError(self._no_table(path, shown))
                     block = block.rename(columns=str.strip)[names]
-                    cells = chain(head, *block.to_numpy()) if shown else ()
+                    cells = chain(head, *block.to_numpy()) if shown else chain()
                     if any(map(_UNREAD.search, cells)):
                         raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
                     for name in texts:
-                        cells = self._cells(block[name])
-                        block[name] = pandas.Series(cells, block.index, dtype=object)
+                        found = self._cells(block[name])
+                        block[name] = pandas.Series(found, block.index, dtype=object)
                     yield block
             except pandas.errors.ParserError:  # swallowed people, maybe
-                raise ValueError(
-                    f"'{path}' must close each quote that it opens."
-                ) from None
+                told = f"'{path}' must close each quote that it opens."
+                raise ValueError(told) from None
 
     def _names(
         self, path: Path, head: list[str], kinds: dict[str, bool] | None
