@@ -263,6 +263,11 @@ class Reference(Protocol):
         """The fewest and the most rows of a record, if that is a person."""
         return None
 
+    @property
+    def of_people(self) -> bool:
+        """Whether a record is a person, who may have several rows."""
+        return self.rows_per_person is not None
+
     def most_rows(self, n_records: int) -> int:
         """Return how many rows sums of so many private records are to be exact for."""
         if self.rows_per_person is None:

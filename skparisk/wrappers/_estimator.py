@@ -514,8 +514,8 @@ class PrivateEstimator(
         """
         source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.
-        several = getattr(X_reference, "rows_per_person", None)
-        bounded = (groups is None and several is None) or self.max_rows is not None
+        several = groups is not None or getattr(X_reference, "of_people", False)
+        bounded = not several or self.max_rows is not None
         if self._proven_by_default and bounded:
             source = "bound"
         estimator = check_estimator(self.estimator)
