@@ -157,7 +157,9 @@ def advise(model: Any, *, command_line: bool = False) -> str:
                 f"The chosen {name} makes the model nearly constant: with this much "
                 "noise, no weaker penalty scores better on the public records."
             )
-    if np.isnan(ratio) and _drowns(model):
+    # Of what is pooled with public records, the share that is private tells more.
+    pooled = getattr(model, "private_weight_", 1.0) < 1.0
+    if np.isnan(ratio) and not pooled and _drowns(model):
         said.append(
             "The noise is more than half as large as most of the released numbers, so "
             "they say little."
