@@ -26,9 +26,9 @@ from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._noise_shape import sampling_spread
 
-# Times the spread. Below, a model is as good as one of half as many people without
-# noise, and what advice brings is too little to be measured.
-_SMALL = 1.0
+# Times the spread. Below, noise costs so little of a score that advice brings nothing
+# that can be measured.
+_SMALL = 1.5
 # Where only what was released is known: of noise alone, the median is about 2.
 _LARGE = 0.5
 # How often chance would be taken for a far reference, over all outputs together: a
@@ -40,8 +40,10 @@ _LEAST_PAIRS = 50
 # few people who move a coordinate most.
 _SLACK = 2.0
 _FEW_OUTPUTS = 20
-# What lessens the noise by less is not worth a weaker promise.
-_WORTH = 0.9
+# Other noise has to be at most so much of it, and so much for a weaker promise: a fit
+# chooses its penalty for the noise, so with a quarter less of it the score rises about
+# as often as it falls.
+_WORTH, _WORTH_WEAKER = 0.9, 0.5
 # Private share of the served model below which a hint names it.
 _LITTLE = 0.1
 # More records than so many times as many are out of reach, and so is other noise where
@@ -237,7 +239,8 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     tried = []
     for changed, so in _other_noise(sampler):
         other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
-        if not (other >= _WORTH * ratio or other**2 > _MOST_TIMES):
+        most = _WORTH_WEAKER if so else _WORTH
+        if not (other > most * ratio or other**2 > _MOST_TIMES):
             shown = ", ".join(f'{name}="{value}"' for name, value in changed.items())
             size = [f"then {other:.2g} times the spread"] * (not math.isnan(other))
             notes = ", ".join([*size, *so])

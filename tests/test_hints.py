@@ -77,6 +77,17 @@ def test_hint_says_what_would_help():
     assert "SensitivitySampler" not in best
 
 
+def test_a_weaker_promise_that_leaves_most_of_the_noise_is_no_hint():
+    """Of few outputs; of the same promise, as much less noise is advice."""
+    model = ridge("whitened", epsilon=0.25, alpha=1.0, combine=None)
+    model.fit(X[:, :1], Y, X_reference=X_PUBLIC[:, :1], y_reference=Y_PUBLIC)
+    assert "times the spread" in model.hint_
+    assert "SensitivitySampler" not in model.hint_
+    same = ridge("whitened", randomness="both", epsilon=0.3).fit(X, Y, **PUBLIC)
+    told = re.search(r"SensitivitySampler.* \(then ([\d.]+) times", same.hint_)
+    assert 0.5 * same.noise_to_spread_ < float(told[1]) < 0.9 * same.noise_to_spread_
+
+
 def test_what_is_not_to_be_had_is_no_hint():
     """As many pairs without an answer as may be leave no risk over the noise."""
     model = ridge("isotropic", n_pairs=199, epsilon=0.5, alpha=1.0, combine=None)
@@ -129,8 +140,13 @@ def test_public_records_that_do_better_are_a_warning():
 
 def test_what_is_said_to_help_does():
     """By as much: a fit that follows the first of the advice has that ratio."""
-    model = ridge("isotropic", epsilon=2.0, alpha=1.0, combine=None)
-    model.fit(X * [1, 9, 1], Y, X_reference=X_PUBLIC * [1, 9, 1], y_reference=Y_PUBLIC)
+    model = ridge("isotropic", epsilon=3.0, alpha=1.0, combine=None)
+    # Of several outputs, Gaussian noise is less than half of Laplace noise.
+    more = np.random.default_rng(1).normal(size=(500, 5))
+    own, public = np.hstack([X, more[:200]]), np.hstack([X_PUBLIC, more[200:]])
+    own[:, 1] *= 9
+    public[:, 1] *= 9
+    model.fit(own, Y, X_reference=public, y_reference=Y_PUBLIC)
     advice = model.hint_.partition("What helps: ")[2].split("; ")
     tried = [each for each in advice if each.startswith("SensitivitySampler")]
     told = [float(each.partition("(then ")[2].split()[0]) for each in tried]
