@@ -46,8 +46,9 @@ _FEW_OUTPUTS = 20
 _WORTH, _WORTH_WEAKER = 0.9, 0.5
 # Private share of the served model below which a hint names it.
 _LITTLE = 0.1
-# More records than so many times as many are out of reach, and so is other noise where
-# as many would still be wanted.
+# Times the spread: through more noise than that, hardly anything private is served.
+_MOST_LEFT = 3.0
+# More records than so many times as many are out of reach.
 _MOST_TIMES = 100
 
 
@@ -230,17 +231,21 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     if sampler is None:
         return ["pairs sampled from public records"]
     found = []
-    compared = model.reference_comparison_ is not None
+    compared = model.reference_comparison_
     if compared and getattr(model, "combine", "auto") is None:
         found.append('combine="reference"')
     penalty = "alpha" if hasattr(model, "alpha") else "C"
     if is_number(getattr(model, penalty, None)) and not math.isnan(ratio):
         found.append(f'{penalty}="auto"')
     tried = []
-    for changed, so in _other_noise(sampler):
+    others = _other_noise(sampler)
+    weighed = getattr(model, "combine_", None) is not None
+    if weighed and compared and compared.n_reference >= compared.n_records:
+        others = iter(())  # as many private records add little, even without noise
+    for changed, so in others:
         other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
         most = _WORTH_WEAKER if so else _WORTH
-        if not (other > most * ratio or other**2 > _MOST_TIMES):
+        if not other > min(most * ratio, _MOST_LEFT):
             shown = ", ".join(f'{name}="{value}"' for name, value in changed.items())
             size = [f"then {other:.2g} times the spread"] * (not math.isnan(other))
             notes = ", ".join([*size, *so])
