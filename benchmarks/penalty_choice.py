@@ -6,10 +6,11 @@ chosen one, with 150 and 1 000 records (8 features, 1 000 pairs). With all defau
 take at most twice that of fits without a public fit. Rounds of the two alternate, and
 the ratio is the median over rounds, so that the speed of the machine cancels.
 
-Where 5 % of the labels are positive, the defaults score within 0.02 of the best fixed
-C, by log loss and by the area under the curve, on five simulated tables and the highest
-wages of the census, with 300 and 1 000 public and 3 000 private records. Each figure is
-the mean of --draws fits, on all other records.
+Where 5 % of the labels are positive, log loss and the area under the curve are with the
+defaults within 0.02 of those with the fixed C of the least log loss, on five simulated
+tables and the highest wages of the census, with 300 and 1 000 public and 3 000 private
+records. Each figure is the mean of --draws fits, on all other records. The fixed C of
+the largest area is shown as well: what is chosen by log loss need not be near it.
 """
 
 from __future__ import annotations
@@ -82,8 +83,11 @@ def rare_tables() -> Iterator[tuple[str, Any, Any]]:
     yield "census", X, (wages > np.quantile(wages, 0.95)).astype(int)
 
 
-def lost(X: Any, y: Any, n_public: int, n_draws: int) -> np.ndarray:
-    """Return by how much log loss and area are worse than at the best fixed C."""
+def lost(X: Any, y: Any, n_public: int, n_draws: int) -> tuple[float, float, float]:
+    """Return by how much log loss and area are worse than at the best fixed C.
+
+    And the area than at the fixed C where it is largest.
+    """
     X, X_public, y, y_public = train_test_split(
         X, y, test_size=n_public, stratify=y, random_state=0
     )
@@ -102,8 +106,9 @@ def lost(X: Any, y: Any, n_public: int, n_draws: int) -> np.ndarray:
             found.append((-log_loss(y_test, chances), roc_auc_score(y_test, chances)))
         return np.mean(found, axis=0)
 
-    fixed = [scores(C) for C in CANDIDATES]
-    return np.max(fixed, axis=0) - scores("auto")
+    fixed = np.array([scores(C) for C in CANDIDATES]) - scores("auto")
+    log, area = max(fixed, key=lambda found: found[0])
+    return float(log), float(area), float(fixed[:, 1].max())
 
 
 def rare(n_draws: int) -> float:
@@ -111,10 +116,10 @@ def rare(n_draws: int) -> float:
     worst = []
     for name, X, y in rare_tables():
         for n_public in (300, 1000):
-            log, area = lost(X, y, n_public, n_draws)
+            log, area, largest = lost(X, y, n_public, n_draws)
             print(
                 f"{name:12} {n_public:5} public: log loss {log:+.4f}, area {area:+.4f}",
-                "worse than at the best C",
+                f"worse than at the best C; than the largest area {largest:+.4f}",
                 flush=True,
             )
             worst += [log, area]
@@ -124,7 +129,7 @@ def rare(n_draws: int) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=10)
     arguments = parser.parse_args()
     # Some tables are better served by their public records alone.
     warnings.simplefilter("ignore", UtilityWarning)
