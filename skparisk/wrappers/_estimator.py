@@ -573,11 +573,13 @@ class PrivateEstimator(
         self.schema_, query, apart, base = self._find_query(
             source, estimator, data, labels
         )
+        # Before rows for pairs have what other trees leave of their targets.
+        sums = isinstance(query, LeafQuery)
+        public = self._find_public_fit(source, query, data) if sums else None
         data = data.of_rows(apart, source)
         query, data = data.weighted(query, source, own)
         start, query, alone = self._find_correction(source, query, data)
-        public = None
-        if not isinstance(alone, LeafQuery):
+        if not sums:
             public = self._find_public_fit(source, alone, data)
         if start is not None:
             data = data.of_rows(start.table, source)
@@ -596,8 +598,8 @@ class PrivateEstimator(
                 served = serve(model, query.reader, numbers, query.template, labels)
             model.estimator_ = served
 
-        if public is not None and releases_predictions(self):
-            fresh = clone(query.estimator)  # type: ignore[union-attr]
+        if public is not None and (sums or releases_predictions(self)):
+            fresh = clone(getattr(query, "estimator", estimator))
 
             def score_fit(X: Any, y: Any, X_held: Any, y_held: Any) -> float:
                 y, own = query.targets_of(y)
@@ -638,6 +640,10 @@ class PrivateEstimator(
         if isinstance(query.template, LeafTemplate):
             noise = np.broadcast_to(self._noise_deviations(), released.shape)
             self.private_weight_ = query.template.private_weight(noise)
+            told = self.reference_comparison_
+            if told is not None and not told.public_is_better:
+                # Splits have seen these records, so the score is too high to be shown.
+                self.reference_comparison_ = None
         self._tell_public_steps(query.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
