@@ -48,7 +48,7 @@ _FEATURE_NAMES = (
 _TARGET_NAME = "weekly_income"
 
 
-def load_census(*, return_X_y: bool = False) -> Any:
+def load_census(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
     """Load an extract of the 2000 US Census, to predict weekly income.
 
     ==============  ===========================================
@@ -59,6 +59,10 @@ def load_census(*, return_X_y: bool = False) -> Any:
 
     Parameters
     ----------
+    as_frame : bool, default=False
+        If True, the data are a pandas DataFrame and the target is a pandas Series;
+        this needs pandas. If False, both are NumPy arrays.
+
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
 
@@ -67,7 +71,7 @@ def load_census(*, return_X_y: bool = False) -> Any:
     census : :class:`~sklearn.utils.Bunch`
         Dictionary-like object, with the following attributes.
 
-        data : ndarray of shape (29501, 8), dtype float64
+        data : ndarray or DataFrame of shape (29501, 8), dtype float64
             The features, in this order:
 
             - ``age``: years, 25 to 64;
@@ -77,20 +81,27 @@ def load_census(*, return_X_y: bool = False) -> Any:
             - ``region_northeast``, ``region_midwest``, ``region_south``,
               ``region_west``: 1 for the Census Bureau region of the record's state,
               0 for the other three.
-        target : ndarray of shape (29501,), dtype float64
+        target : ndarray or Series of shape (29501,), dtype float64
             Weekly income in US dollars, 0.19 to 115 667.
         feature_names : list of str
             The names of the 8 features.
         target_names : list of str
             The name of the target, ``["weekly_income"]``.
+        frame : DataFrame of shape (29501, 9) or None
+            The features and the target if `as_frame` is True, else None.
         state : ndarray of str, shape (29501,)
             The name of each record's state, one of 51 with the District of
-            Columbia, for splitting.
+            Columbia, for splitting. An array also if `as_frame` is True.
         DESCR : str
             This text.
 
     (data, target) : tuple if `return_X_y` is True
         The two attributes of these names.
+
+    Raises
+    ------
+    ImportError
+        If `as_frame` is True and pandas is not installed.
 
     Notes
     -----
@@ -133,7 +144,7 @@ def load_census(*, return_X_y: bool = False) -> Any:
     education = np.array(educ, dtype=np.float64)
     experience = np.array(exper, dtype=np.float64)
     region = np.array([_REGION_OF_STATE[name] for name in state])
-    data = np.column_stack(
+    data: Any = np.column_stack(
         [
             education + experience + 6,
             education,
@@ -142,7 +153,14 @@ def load_census(*, return_X_y: bool = False) -> Any:
             np.eye(len(_REGIONS))[region],
         ]
     )
-    target = np.exp(np.array(lweekinc, dtype=np.float64))
+    target: Any = np.exp(np.array(lweekinc, dtype=np.float64))
+    frame = None
+    if as_frame:
+        import pandas as pd
+
+        data = pd.DataFrame(data, columns=list(_FEATURE_NAMES))
+        target = pd.Series(target, name=_TARGET_NAME)
+        frame = data.assign(**{_TARGET_NAME: target})
     if return_X_y:
         return data, target
     return Bunch(
@@ -150,6 +168,7 @@ def load_census(*, return_X_y: bool = False) -> Any:
         target=target,
         feature_names=list(_FEATURE_NAMES),
         target_names=[_TARGET_NAME],
+        frame=frame,
         state=np.array(state),
         DESCR=inspect.cleandoc(load_census.__doc__ or ""),
     )

