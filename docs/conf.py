@@ -45,6 +45,7 @@ toc_object_entries_show_parents = "hide"
 # Copied code has no prompts and no output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 
 # Names of other packages: the inventories list those that pages use, in the first
 # version of the format, which is text. A build needs no network.
