@@ -66,7 +66,7 @@ _EXCEEDANCES: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class FiledCertificate(Claim):
-    """What a document says that a release, or several together, guarantee.
+    """Certificate read from a document: for reading, not for composition.
 
     It has what a :class:`~skparisk.Certificate` has, and prints as that does. It is
     nobody's word but that of whoever wrote the document, and so it cannot be charged to

@@ -97,7 +97,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     _takes_parts = False
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a sampler also where there is none yet.
+        """Set parameters, creating a sampler for its own if there is none.
 
         Parameters
         ----------

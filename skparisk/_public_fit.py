@@ -223,7 +223,7 @@ class BesidePublicMixin:
     reference_comparison_: ReferenceComparison | None = None
 
     def compare_with_reference(self) -> ReferenceComparison:
-        """Return how the private model does beside one of the public records alone.
+        """Compare the private model with a fit to the public records alone.
 
         Computed by `fit`, from what was released and what is public: no ledger is
         charged for it.

@@ -1,4 +1,4 @@
-"""What privacy costs: budgets for compensation, and the levels that are best."""
+"""The cost of privacy: compensation budgets, and the cheapest levels."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _around_best(grid: Floats, values: Floats) -> tuple[float, float]:
 
 
 class CostModel(ABC):
-    """What privacy levels cost: the common part of all models.
+    """Base class of all models of the cost of privacy levels.
 
     A subclass has `n_people`, and `per_person`: the payment for one person, any
     function that does not fall as the level rises. It is checked wherever it is used.
@@ -176,7 +176,7 @@ class CostModel(ABC):
         n_outputs: int = 1,
         law: Any = "exact",
     ) -> Any:
-        r"""Return the budget of a release whose loss is often below its noise's level.
+        r"""Return the budget of a release that often loses less than its noise allows.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class CostModel(ABC):
         confidence: float,
         sensitivity: float = 1.0,
     ) -> tuple[float, float]:
-        r"""Return the privacy levels that a budget and a tolerated error allow.
+        r"""Return the privacy levels within a budget and a tolerated error.
 
         Parameters
         ----------
@@ -469,7 +469,7 @@ class CompensationModel(CostModel):
             )
 
     def per_person(self, epsilon: Floats) -> Floats:
-        """Return what one person is to be paid at each privacy level."""
+        """Return the payment to one person at each privacy level."""
         with np.errstate(divide="ignore", over="ignore"):  # level 0, or as good as 0
             return self.minimum + self.compensation * np.exp(-self.rate / epsilon)
 
@@ -544,7 +544,7 @@ class Frontier:
 
     @property
     def efficient(self) -> NDArray[np.bool_]:
-        """Points that no other one beats, of shape (n_points,).
+        """Mask of the points that no other point beats, of shape (n_points,).
 
         None costs less without a larger error, or has a smaller error without costing
         more.
@@ -572,7 +572,7 @@ def frontier(
     random_state: Any = None,
     verbose: int = 0,
 ) -> Frontier:
-    """Measure on public records what accuracy costs.
+    """Measure the cost of accuracy on public records.
 
     Each privacy level is tried with each risk: the score by
     :func:`~skparisk.model_selection.simulate_scores`, the cost by

@@ -1,4 +1,4 @@
-"""PrivateKernelDensity: a kernel density estimate that is private."""
+"""PrivateKernelDensity: private kernel density estimation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEAST_SHARE = 2.0**-20
 
 
 class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
-    """Kernel density estimate that is private.
+    """Private kernel density estimate.
 
     Evaluates scikit-learn's `KernelDensity` at the nodes of a lattice on a public
     box, releases these values once, with noise, and puts an iterated Bernstein

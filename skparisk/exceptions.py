@@ -61,11 +61,11 @@ class BudgetExceededError(ValueError):
 
 
 class UnrecordedReleaseError(IncompatibleError):
-    """A ledger is open in another process, where this release cannot be recorded."""
+    """A ledger is open in another process, which cannot record this release."""
 
 
 class ReferenceWarning(UserWarning):
-    """A reference cannot carry the claim, or is far from what was released."""
+    """A reference cannot carry the claim, or lies far from the release."""
 
 
 class UtilityWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Scores that may be filed: sums over private records, released with noise."""
+"""Scores to file: sums over private records, released with noise."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SPANS = (1e-150, 1e150)
 
 @dataclass(frozen=True, eq=False)
 class PrivateScore:
-    """A score of private records, with noise, and what that guarantees.
+    """A noisy score on private records, with its guarantee.
 
     Made by :func:`private_score`.
 
@@ -84,7 +84,7 @@ class PrivateScore:
     certificate: Certificate
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of it."""
+        """Return its claim for composition and budgets."""
         return self.certificate
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ def private_score(
     confidence: float = 0.95,
     noise_random_state: Any = None,
 ) -> PrivateScore:
-    r"""Return a score of private records that may be filed.
+    r"""Return a score on private records, with noise, for filing.
 
     ``model.score(X, y)`` of private records is a release without noise.
 

@@ -324,7 +324,7 @@ class FromMoments(BaseEstimator):
         )
 
     def of(self, moments: Any, columns: Columns) -> Self:
-        """Take over the claim, and the names and units of the features."""
+        """Take over the claim of the moments, and names and units of the features."""
         self.certificate_ = moments.certificate_
         self.n_features_in_ = len(columns)
         self._units = moments._units.of(columns)
@@ -401,7 +401,7 @@ class MomentsOLS(_Linear):
     dof_: float
 
     def confint(self, level: float = 0.95) -> Floats:
-        """Return confidence intervals that know the noise.
+        """Return confidence intervals that include the noise.
 
         Parameters
         ----------

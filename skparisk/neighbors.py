@@ -104,7 +104,7 @@ class NeighborPairs:
 
     @property
     def swaps(self) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        """Which records neighbors remove and add, a line for each database."""
+        """Removed and added records of neighbors, a line for each database."""
         added, shape = self.replacement, self._left.shape
         return self._left, None if added is None else added.reshape(shape)
 
@@ -133,7 +133,7 @@ class NeighborPairs:
 
     @property
     def shared_counts(self) -> NDArray[np.float64]:
-        """How often each record of the pool is in both databases of pairs."""
+        """Count of each record of the pool in both databases of pairs."""
         if self._shared.dtype.kind == "i":
             return count_rows(self._shared, self.pool.n_records)
         return self._shared.astype(np.float64)
@@ -157,7 +157,7 @@ class NeighborPairs:
         return records
 
     def on(self, pool: RecordPool) -> NeighborPairs:
-        """Return the same pairs of other records with these indices."""
+        """Return the same pairs of other records."""
         _ = self.records  # drawn once
         other = copy.copy(self)
         other.pool = pool
@@ -275,7 +275,7 @@ def sample_database(
     *,
     in_parts: bool = False,
 ) -> Database:
-    """Draw one database from a reference, of records that pairs may share."""
+    """Draw one database from the shared records of a reference."""
     pool, records = _sample(reference, n_records, seed, form)
     return (pool.take_in_parts if in_parts else pool.take)(records)
 

@@ -481,7 +481,7 @@ class PrivateTable(BaseEstimator):
     def count(
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
     ) -> Any:
-        """Return how many records are in each cell, or rows of people that are used.
+        """Return the number of records in each cell, or of the used rows of people.
 
         Or what they weigh, if they have weights.
 
@@ -586,7 +586,7 @@ class PrivateTable(BaseEstimator):
         return _frame(group, _labels(question, group), columns)
 
     def quantile(self, value: str, q: Any = 0.5, *, confidence: float = 0.95) -> Any:
-        """Return quantiles of a column of numbers, taken to be uniform in each bin.
+        """Return quantiles of a numeric column, assuming uniform values in each bin.
 
         Parameters
         ----------

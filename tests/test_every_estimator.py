@@ -271,23 +271,23 @@ Which estimators can be private
 ===============================
 
 .. meta::
-   :description: Every estimator of scikit-learn, with its private form or the reason why
-      there is none.
+   :description: Every estimator of scikit-learn, with its private form or the reason
+      for a refusal.
 
-:class:`~skparisk.PrivateEstimator` has no list of estimators. It compares fits to public
-records, and finds the numbers to release (:doc:`theory/estimators`). Of the {total}
-estimators of scikit-learn {version}, with ``release="auto"``,
+:class:`~skparisk.PrivateEstimator` has no list of estimators. It compares fits to
+public records, and finds the numbers to release (:doc:`theory/estimators`).
+Of the {total} estimators of scikit-learn {version}, with ``release="auto"``,
 
 {counts}
 
 Each has its defaults, or the few arguments of a small example. Other parameters and
 records may change the result. Estimators of other packages work alike.
 
-``python tests/test_every_estimator.py`` writes this page. It also tests that answers are
-finite, that they equal scikit-learn's without noise, and that the model keeps nothing but
-the release. Trees and forests take their splits from the reference, and release the
-values of leaves (:doc:`theory/forests`). With a reference, `KMeans` takes one step from
-public centers (:ref:`thm-centers`).
+``python tests/test_every_estimator.py`` writes this page. It also tests that answers
+are finite, that they equal scikit-learn's without noise, and that the model keeps
+nothing but the release. Trees and forests take their splits from the
+reference, and release the values of leaves (:doc:`theory/forests`). With a reference,
+`KMeans` takes one step from public centers (:ref:`thm-centers`).
 """
 SECTIONS = {
     "fitted": (

@@ -1,4 +1,4 @@
-"""Audits: whether a claim can be broken, and whether a reference describes people.
+"""Audits: attack a claim, and compare a reference with real people.
 
 :func:`audit_claim` attacks releases to find evidence against what a certificate claims,
 and :func:`audit_reference` measures, on private records that are used for nothing else,

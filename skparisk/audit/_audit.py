@@ -91,7 +91,7 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class ReferenceAudit(Statement, MeasuredRisk):
-    """What an audit of a reference found, and what it cost.
+    """Result of an audit of a reference, and its privacy cost.
 
     Made by :func:`audit_reference`; prints as a paragraph. All of it is computed from
     the noisy count and from what is public.
@@ -127,16 +127,16 @@ class ReferenceAudit(Statement, MeasuredRisk):
 
     @property
     def measured(self) -> MeasuredRisk:
-        """What a certificate has of it."""
+        """Summary of the audit for certificates."""
         return MeasuredRisk(**fields_of(self, MeasuredRisk))
 
     @property
     def certificate(self) -> Certificate:
-        """What the audit itself guarantees to those whose records it used."""
+        """Guarantee of the audit itself, for the people in its records."""
         return cost_of_audit(self.epsilon, self.seeded, self.audited.unit)
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of it."""
+        """Return its claim for composition and budgets."""
         return self.certificate
 
     def to_dict(self) -> dict[str, Any]:
@@ -496,7 +496,7 @@ def audit_reference(
     noise_random_state: Any = None,
     n_jobs: int | None = None,
 ) -> ReferenceAudit:
-    """Measure, privately, how often real pairs exceed the level that is claimed.
+    """Measure privately how often pairs of real people exceed the claimed level.
 
     The risk of a certificate is over pairs of a reference. Here private records are cut
     into blocks, each of which is one real pair. The number of blocks that exceed the

@@ -243,7 +243,7 @@ EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
 @dataclass(frozen=True)
 class PairAttack:
-    """What an attack on the releases of one pair of databases found.
+    """Result of an attack on the releases of one pair of databases.
 
     Parameters
     ----------
@@ -291,18 +291,18 @@ class PairAttack:
 
     @property
     def contradicts(self) -> bool:
-        """Whether either is more than the claim leaves."""
+        """Whether either number exceeds the claim."""
         return self.lower_bound > self.allowed or self.accuracy > self.allowed_accuracy
 
     @property
     def excess(self) -> float:
-        """How far the lower bound is above the level that is allowed; may be < 0."""
+        """Lower bound minus the allowed level; may be < 0."""
         return self.lower_bound - self.allowed
 
 
 @dataclass(frozen=True)
 class ShareBeyond:
-    """How many fresh pairs, or pairs and outputs, are beyond the level of a claim.
+    """Count of fresh pairs, or pairs and outputs, beyond the level of a claim.
 
     Parameters
     ----------
@@ -327,13 +327,13 @@ class ShareBeyond:
 
     @property
     def contradicts(self) -> bool:
-        """Whether there are more than chance explains."""
+        """Whether the count exceeds chance."""
         return self.p_value < self.alpha
 
 
 @dataclass(frozen=True)
 class ClaimAudit(Statement):
-    """What an audit of a claim found; made by :func:`audit_claim`, prints as text.
+    """Result of :func:`audit_claim`; prints as text.
 
     It looks at releases and at answers without noise, so that it is no release itself:
     keep it inside, unless the records were public or simulated.
@@ -390,7 +390,7 @@ class ClaimAudit(Statement):
 
     @property
     def worst(self) -> PairAttack:
-        """The attack that went farthest beyond what the claim leaves to its pair."""
+        """The attack that exceeded the claim about its pair the most."""
         return max(
             self.attacks,
             key=lambda one: (one.contradicts, one.excess, one.lower_bound),

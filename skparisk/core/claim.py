@@ -44,7 +44,7 @@ _MOST_PEOPLE = 1e10
 
 
 class Scope(StrEnum):
-    """What the risk is over."""
+    """Source of the randomness behind a risk."""
 
     PAIR = "implicit"  # the pair of databases, for all outputs
     PAIR_AND_NOISE = "both"
@@ -52,7 +52,7 @@ class Scope(StrEnum):
 
 
 class Population(StrEnum):
-    """Whom the databases of sampled pairs are about."""
+    """Population of the databases of sampled pairs."""
 
     PEOPLE = "people"  # of a public table, or whatever else the caller says is public
     DECLARED = "declared"  # records of a law that somebody declared
@@ -81,7 +81,7 @@ class Method(StrEnum):
 
 
 class Leak(StrEnum):
-    """What of the private data is not covered by the noise."""
+    """Private information that the noise does not cover."""
 
     SEEDED_NOISE = "seeded-noise"
     SEEDED_DRAW = "seeded-draw"
@@ -102,7 +102,7 @@ _VOIDING = frozenset({Leak.SEEDED_NOISE, Leak.SEEDED_DRAW})
 
 
 class Assumption(StrEnum):
-    """What the guarantee rests on, and nothing here can check."""
+    """Assumptions of a guarantee that no code can check."""
 
     PUBLIC_REFERENCE = "public-reference"
     SECRET_DRAW = "secret-draw"
@@ -132,7 +132,7 @@ class Assumption(StrEnum):
 
 
 class Doubt(StrEnum):
-    """Why the guarantee may be about others than the people in the private records."""
+    """Reasons why a guarantee may concern other people than the private ones."""
 
     MADE_UP = "made-up"
     THIN = "thin"
@@ -142,7 +142,7 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True)
 class DominatingLoss:
-    """A known law that the privacy loss of a release stays below.
+    """Known distribution that bounds the privacy loss of a release.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class DominatingLoss:
 
     @classmethod
     def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
-        """Return the loss of noise on a fine grid, which was calibrated to a level.
+        """Return the loss of noise on a fine grid, calibrated to a level.
 
         The grid costs a share 2**-20 of the shift, and of the level.
         """
@@ -189,12 +189,12 @@ class DominatingLoss:
 
     @property
     def largest(self) -> float:
-        """Largest loss that there is, rounded up; infinite for Gaussian noise."""
+        """Largest possible loss, rounded up; infinite for Gaussian noise."""
         return add_up([self.shift, self.excess]) if self.law.bounded else math.inf
 
 
 class Success(NamedTuple):
-    """How often an attacker guesses right, at most: two probabilities, or arrays.
+    """Upper bounds of an attacker's right guesses: two probabilities, or arrays.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class Success(NamedTuple):
 
 @dataclass(frozen=True)
 class Advantage:
-    """What an attacker gains who knows all but which of two databases it was.
+    """Gain of an attacker who knows all but which of two databases was used.
 
     The advantage is the total variation of the two releases: the most by which any
     event is likelier for one of them. Nothing that is computed from a release has more.
@@ -256,7 +256,7 @@ class Advantage:
             vars(self)[name] = check_range(getattr(self, name), name, 1.0)
 
     def success(self, prior: ArrayLike = 0.5) -> Success:
-        r"""Return how often an attacker guesses right, at most.
+        r"""Return an upper bound of the share of right guesses by an attacker.
 
         `prior` is the probability of the likelier database (or of the other one),
         before the release is seen, in [0, 1]: a float, or an array for arrays.
@@ -339,7 +339,7 @@ class MeasuredRisk:
 
     @property
     def verdict(self) -> str:
-        """What that says of the risk gamma, for databases of that size.
+        """Verdict on the risk gamma, for databases of that size.
 
         "supported" (the upper limit is at most gamma), "contradicted" (the lower limit
         is above it) or "inconclusive".
@@ -351,7 +351,7 @@ class MeasuredRisk:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the claim of a single release was computed from.
+    """Evidence from which the claim of a single release follows.
 
     Made by the core and by the mechanisms of this package, not by hand.
 
@@ -459,7 +459,7 @@ class Evidence:
 
     @property
     def averages(self) -> bool:
-        """Whether an average of exact risks is kept, and no order statistic."""
+        """Whether it holds an average of exact risks instead of an order statistic."""
         return self.n_pairs is not None and self.order_index is None
 
 
@@ -509,7 +509,7 @@ class Claim:
 
     @property
     def certain(self) -> bool:
-        """Whether risk and delta add up to 1 or more, so that nothing is guaranteed."""
+        """Whether risk and delta add up to 1 or more, which guarantees nothing."""
         parts = [self.risk, self.failure_prob]
         # For sampled pairs a delta is not a part of the risk.
         if self.randomness != Scope.PAIR:
@@ -524,7 +524,7 @@ class Claim:
 
     @property
     def empty(self) -> bool:
-        """Whether the level is so large that it promises nothing, 23.03 or more.
+        """Whether the level, 23.03 or more, promises nothing.
 
         Odds of one in ten billion that it was you, of all people, may then become even.
         """
@@ -532,7 +532,7 @@ class Claim:
 
     @property
     def private(self) -> bool:
-        """Whether the guarantee stands as it is written.
+        """Whether the guarantee stands as written.
 
         That takes secret noise, a level that promises something, a proof, a reference
         other than the private data, public classes, and that the reference is of
@@ -553,7 +553,7 @@ class Claim:
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise can be repeated, and so removed."""
+        """Whether anyone can repeat the noise, and so remove it."""
         return Leak.SEEDED_NOISE in self.leaks
 
     @property
@@ -563,7 +563,7 @@ class Claim:
 
     @property
     def protects_membership(self) -> bool:
-        """Whether it is protected which records are used, and not the records."""
+        """Whether it hides which records were used, not the records themselves."""
         return Assumption.SECRET_DRAW in self.assumptions
 
     @property
@@ -593,7 +593,7 @@ class Claim:
 
     @property
     def advantage(self) -> Advantage:
-        """What an attacker gains who knows all but which of two databases it was.
+        """Gain of an attacker who knows all but which of two databases was used.
 
         On average and for all but a share of pairs. Measured on the sampled pairs where
         they are known, else from level, delta and risk (:ref:`thm-advantage`). It does
@@ -619,7 +619,7 @@ class Claim:
         return self.evidence
 
     def points(self) -> tuple[_Floats, _Floats]:
-        """Return all levels of which a risk is certified, and these risks.
+        """Return all levels with a certified risk, and these risks.
 
         Returns
         -------
@@ -632,7 +632,7 @@ class Claim:
         return points[:, 0], points[:, 1]
 
     def risk_at(self, epsilon: float) -> float:
-        """Return the risk that is certified for another privacy level.
+        """Return the certified risk at another privacy level.
 
         Parameters
         ----------
@@ -652,7 +652,7 @@ class Claim:
         return float(np.min(risks[levels <= epsilon], initial=1.0))
 
     def epsilon_at(self, gamma: float) -> float:
-        """Return the privacy level that is certified at another risk.
+        """Return the certified privacy level at another risk.
 
         Parameters
         ----------
@@ -699,12 +699,12 @@ class Claim:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What voids it, what it does not cover, and what it rests on, in words."""
+        """Reasons why it is void, its gaps, and its assumptions, in words."""
         return tuple(words().caveats(self))
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What is taken on the caller's word, each as the end of a sentence."""
+        """Conditions on the caller's word, each as the end of a sentence."""
         return tuple(words().conditions(self))
 
     def to_dict(self, *, curve: bool = False) -> dict[str, Any]:
@@ -739,7 +739,7 @@ _MINT = object()
 
 @dataclass(frozen=True, init=False)
 class Certificate(Claim):
-    """What a release, or several together, guarantee, and on what that rests.
+    """Guarantee of one release, or of several together, with its assumptions.
 
     Releases and composition make it, and nothing else does: a ledger is charged with
     it, and composition takes it. What was read from a document is a
@@ -823,7 +823,7 @@ class Certificate(Claim):
         relation: str | None = None,
         for_new_people: str | None = None,
     ) -> Certificate:
-        """Return a weaker certificate: it claims less, or rests on more.
+        """Return a weaker certificate: a smaller claim, or more assumptions.
 
         Parameters
         ----------
@@ -867,11 +867,11 @@ class Certificate(Claim):
         return remade(self, evidence=evidence, **changes)
 
     def without_evidence(self) -> Certificate:
-        """Return it without its evidence, for when that reveals too much."""
+        """Return a copy without evidence, for when the evidence reveals too much."""
         return remade(self, evidence=None)
 
     def as_certificate(self) -> Certificate:
-        """Return itself: what composition takes may be composed already."""
+        """Return itself, so that composed certificates compose further."""
         return self
 
 
@@ -975,7 +975,7 @@ def over_private_records(
 
 
 def as_certificate(release: Any) -> Certificate:
-    """Return what a release guarantees.
+    """Return the certificate of a release.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ _RELATIONS = {
 
 
 def compose_basic(releases: Iterable[Any]) -> Certificate:
-    """Return what releases guarantee together: everything adds up.
+    """Return the joint guarantee of releases: everything adds up.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
 
 
 def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
-    """Return what releases guarantee together, each about its own part of the records.
+    """Return the joint guarantee of releases about disjoint parts of the records.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
 
 
 def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
-    r"""Return what releases guarantee together, at a delta (advanced composition).
+    r"""Return the joint guarantee of releases at a delta (advanced composition).
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ class _Loss(NamedTuple):
 
 
 def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
-    r"""Return the least level that releases guarantee together, at a delta.
+    r"""Return the least joint level of releases at a delta.
 
     Parameters
     ----------
@@ -544,7 +544,7 @@ def _generic_delta(epsilon: float, law: _Loss) -> float:
 
 
 def post_process(release: Any) -> Certificate:
-    r"""Return what is guaranteed of anything that is computed from a release.
+    r"""Return the guarantee of anything computed from a release.
 
     Parameters
     ----------
@@ -595,7 +595,7 @@ def post_process(release: Any) -> Certificate:
 
 
 def group_privacy(release: Any, size: int) -> Certificate:
-    r"""Return what is guaranteed of databases that are several steps apart.
+    r"""Return the guarantee for databases several steps apart.
 
     Parameters
     ----------

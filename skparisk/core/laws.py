@@ -69,7 +69,7 @@ class UnitNoise(NamedTuple):
 
 
 class Law(ABC):
-    r"""A distribution of noise, and what is known of its privacy loss.
+    r"""A noise distribution and its privacy loss.
 
     Noise is symmetric about 0, independent for each output, and that of scale b is that
     of scale 1 times b. A subclass says at most six things: `name`, `norm`, `deviation`,
@@ -160,7 +160,7 @@ class Law(ABC):
 
     @property
     def composes(self) -> bool:
-        """Whether more is known of the loss than its bound."""
+        """Whether more is known about the loss than its bound."""
         return type(self).profile is not Law.profile
 
     def risk(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
@@ -236,7 +236,7 @@ class Law(ABC):
         return max(least, largest_shift(lambda a: self.exceedance(epsilon, a), gamma))
 
     def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        """Return the noise that keeps (epsilon, delta) for all that may be released."""
+        """Return noise that keeps (epsilon, delta) for every release."""
         shift = self.largest_shift(below(epsilon), delta)
         return self._unit_noise(epsilon, shift, n_outputs)
 
@@ -251,7 +251,7 @@ class Law(ABC):
     def noise_at_risk(
         self, epsilon: float, gamma: float, n_outputs: int
     ) -> tuple[UnitNoise, float, Curve]:
-        """Return noise whose loss is above `epsilon` with probability gamma at most.
+        """Return noise that loses more than `epsilon` with probability <= gamma.
 
         Over the noise alone, for any two answers. With the risk that is achieved, and
         other levels with their risks, where they are known.
@@ -269,7 +269,7 @@ class Law(ABC):
         return unit, 0.0 if kept else gamma, curve
 
     def risk_steps(self, epsilon: float, gamma: float, n_outputs: int) -> int:
-        """Return the steps of the grid at which `risks` pays for it."""
+        """Return the grid steps that `risks` pays for."""
         shift = largest_shift(lambda a: self.risk(epsilon, a), gamma)
         return grid_steps(epsilon, self._reach(n_outputs), shift)
 
@@ -280,7 +280,7 @@ class Law(ABC):
     def on_grid(
         self, shifts: ArrayLike, n_outputs: int, steps: int
     ) -> tuple[_Floats, _Floats]:
-        """Return what distances over the noise scale, and losses, become on a grid.
+        """Return distances over the noise scale, and losses, on a grid.
 
         Distances as long as rounding to the grid can make them, for a noise scale of so
         many steps, and what the loss of noise on the grid is larger by: noise within a
@@ -293,14 +293,14 @@ class Law(ABC):
     def levels(
         self, shifts: _Floats, delta: float, *, n_outputs: int, steps: int
     ) -> _Floats:
-        """Return the least levels that releases keep with a delta, on a grid."""
+        """Return the least levels of releases at a delta, on a grid."""
         longest, spent = self.on_grid(shifts, n_outputs, steps)
         return np.asarray(self.level(delta, longest) + spent)
 
     def risks(
         self, shifts: _Floats, levels: ArrayLike, *, n_outputs: int, steps: int
     ) -> _Floats:
-        """Return the risk over the noise that levels are exceeded, on a grid.
+        """Return the probability over the noise that levels are exceeded, on a grid.
 
         Of shape (n_pairs,), or (n_levels, n_pairs) for a column of levels. For a law
         whose loss has no bound.
@@ -310,7 +310,7 @@ class Law(ABC):
         return np.asarray(self.risk(left, longest))
 
     def advantage(self, shifts: ArrayLike, *, n_outputs: int, steps: int) -> _Floats:
-        """Return how far releases are apart: what an attacker gains by seeing one.
+        """Return the total variation of releases, an attacker's gain.
 
         An upper bound of the total variation of the two releases, in [0, 1], which does
         not fall as the distance grows; for distances of answers over the noise scale,
@@ -336,7 +336,7 @@ class Law(ABC):
         return np.where(near < _CERTAIN_SHIFT, np.minimum(bound, 1.0), 1.0)
 
     def loss_distribution(self, shift: float, step: float) -> Any:
-        """Return dp-accounting's law of the loss at a distance, on a grid of losses.
+        """Return dp-accounting's loss distribution at a distance, on a grid.
 
         Such that no delta is below what it is off the grid.
         """

@@ -41,7 +41,7 @@ _GRID_BITS = 32
 
 @dataclass(frozen=True, eq=False)
 class NoiseShape:
-    """How much noise each direction gets: an invertible linear map.
+    """Noise per direction: an invertible linear map.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class NoiseShape:
 
     @property
     def name(self) -> str:
-        """What certificates call it."""
+        """Its name on certificates."""
         return ("isotropic", "diagonal", "whitened")[self.factor.ndim]
 
     def __eq__(self, other: object) -> bool:
@@ -76,21 +76,21 @@ class NoiseShape:
         return hash(self.factor.tobytes())
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rows of answers in coordinates in which all noise is the same."""
+        """Return rows of answers in coordinates with equal noise."""
         return np.asarray(_mapped(values, self._inverse))
 
     def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return by how much these are off at most, if rows are by so much."""
+        """Bound the error of whitened coordinates by the error of rows."""
         return np.asarray(_mapped(errors, np.abs(self._inverse)))
 
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
-        """Return what `whiten` does, without rounding."""
+        """Whiten rows without rounding."""
         numbers, exponent = to_dyadic(values)
         weights, weights_exponent = to_dyadic(self._inverse)
         return _mapped(numbers, weights), exponent + weights_exponent
 
     def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rows of answers from these coordinates."""
+        """Return rows of answers from whitened coordinates."""
         return np.asarray(_mapped(values, self.factor))
 
 
@@ -187,7 +187,7 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class AdditiveNoise(OnGrid):
-    """Noise of a law, a scale and a shape, on a power-of-two grid, drawn exactly.
+    """Exact noise with a law, a scale and a shape, on a power-of-two grid.
 
     Values are mapped to the coordinates of the shape and rounded to multiples of the
     grid, noise is added in whole numbers, and the sum is converted back: what is
@@ -318,7 +318,7 @@ class AdditiveNoise(OnGrid):
             return np.asarray(factor.T @ factor)
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], _Floats]:
-        """Return what adds the noise: what takes memory, or fails, comes before.
+        """Return a function that adds the noise; it checks and allocates first.
 
         Of finite numbers, of which each row is a release of its own and has `n_outputs`
         of them. ``draw(source)`` returns them with fresh noise, made of random bytes.

@@ -568,7 +568,7 @@ def _targets(y: Any) -> dict[Any, Any]:
 
 
 class Sealed:
-    """Private records at the boundary, which show nothing of themselves.
+    """Private records at the boundary, hidden from printing, copying and pickling.
 
     Made by `seal`, and opened by the functions of `core/release.py` alone.
 
@@ -601,7 +601,7 @@ class Sealed:
 
 
 def seal(X: Records, y: Any = None, *, like: PublicForm | None = None) -> Sealed:
-    """Return private records that nothing can look at but a release.
+    """Seal private records, which only a release can open.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class _Curve(NamedTuple):
 
 
 class CostDisplay(Display):
-    """What a privacy level, or an accuracy, costs.
+    """Plot the cost of privacy levels, or of accuracy.
 
     Make it with `from_model` or `from_frontier`.
 

@@ -33,7 +33,7 @@ class _StepDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
     ) -> Self:
-        """Draw what a fitted estimator certifies, or what it has sampled.
+        """Draw the certificate or the sampled pairs of a fitted estimator.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class _StepDisplay(Display):
 
 
 class RiskCurveDisplay(_StepDisplay):
-    """Risk that is certified at the released noise, for each privacy level.
+    """Plot the certified risk at each privacy level, for the released noise.
 
     Make it with `from_estimator`. The curve is a step function: a risk that is
     certified at a level holds at those above it, and below the first level nothing is
@@ -181,7 +181,7 @@ class RiskCurveDisplay(_StepDisplay):
 
 
 class SensitivityDisplay(_StepDisplay):
-    """Share of the sampled pairs whose sensitivity is above each value.
+    """Plot the share of sampled pairs above each sensitivity.
 
     Make it with `from_estimator`. It shows what was sampled, and guarantees nothing.
     At `sensitivity` the curve has come below `gamma`, as the sampling has a share in

@@ -32,7 +32,7 @@ from skparisk.ledger._open import charge, close_book, open_book
 
 
 class PrivacyLedger:
-    """A privacy budget: every release is recorded, and none may exceed it.
+    """Record every release, and refuse those beyond a privacy budget.
 
     While a ledger is open (``with ledger:``), all releases of the library are charged
     to it, from any thread. A release that does not fit is refused before its noise is
@@ -190,7 +190,7 @@ class PrivacyLedger:
 
     @property
     def head(self) -> str:
-        """Hash of all contents: filed elsewhere, it proves later what was charged."""
+        """Hash of all contents; filed elsewhere, it later proves every charge."""
         with self._book.locked():
             return self._book.head()
 
@@ -200,7 +200,7 @@ class PrivacyLedger:
         return self._book.path
 
     def remaining(self, n: int = 1) -> float:
-        """Return the largest privacy level that n more releases may have.
+        """Return the largest privacy level for n more releases.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class PrivacyLedger:
         return self._book.budget.remaining(self._history().totals, n)
 
     def spend(self, *releases: Any, note: str = "") -> None:
-        """Charge this ledger for releases that are made elsewhere, open or not.
+        """Charge this ledger for releases made elsewhere, open or not.
 
         Parameters
         ----------

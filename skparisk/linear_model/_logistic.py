@@ -21,7 +21,7 @@ _NORM_ROUNDING = 2.0**-40
 
 
 class PrivateLogisticRegression(PrivateLinearClassifier):
-    """Logistic regression whose coefficients are private.
+    """Logistic regression with private coefficients.
 
     Minimizes what scikit-learn's `LogisticRegression` does, to the last digits, and
     releases its coefficients and intercepts once, with noise. Everything else,

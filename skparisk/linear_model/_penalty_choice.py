@@ -116,7 +116,7 @@ _MOST_ROWS, _ROWS_PER_COLUMN, _ROWS_PER_CLASS = 5000, 64, 20
 
 @dataclass(frozen=True, eq=False)
 class PenaltyChoice:
-    """Which penalties were compared on public records, and how they did.
+    """Comparison of penalties on public records.
 
     Of a model with ``alpha="auto"`` or ``C="auto"``, and of one with None for which a
     penalty was chosen. All of it is public. Given as `alpha` or `C`, it is the penalty

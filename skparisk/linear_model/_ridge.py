@@ -42,7 +42,7 @@ _SOLVERS = ("auto", "coefficients", "moments")
 class PrivateRidge(
     PrivateMixin, CorrectionMixin, MultiOutputMixin, LinearPredictions, BaseEstimator
 ):
-    """Ridge regression whose coefficients are private.
+    """Ridge regression with private coefficients.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
     with noise; or releases moments, and computes them from these. Everything else,

@@ -342,7 +342,7 @@ class BernsteinMechanism:
         return self.laplace.noise_scale
 
     def as_certificate(self) -> Certificate:
-        """Return the claim that composition and budgets count for one release."""
+        """Return the claim of one release, for composition and budgets."""
         return self.laplace.as_certificate()
 
     def release(

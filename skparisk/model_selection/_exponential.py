@@ -103,7 +103,7 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
 
 
 class ExponentialSelection(BaseEstimator):
-    """Fit all candidates to one part of the private records, and choose on the other.
+    """Fit all candidates to one part of the private records, and choose on the rest.
 
     For `selection` of :class:`~skparisk.model_selection.PrivateGridSearchCV`, where
     "exponential" is short for ``ExponentialSelection()``. The exponential mechanism

@@ -402,7 +402,7 @@ class PrivateGridSearchCV(GridSearchCV):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what `fit` asks for, and what the estimator does."""
+        """Return the metadata requests of `fit` and of the estimator."""
         return super().get_metadata_routing().add_self_request(self)
 
     def _check_parameters(self) -> ExponentialSelection | None:

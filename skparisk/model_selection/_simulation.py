@@ -44,7 +44,7 @@ def simulate_scores(
     random_state: Any = None,
     verbose: int = 0,
 ) -> NDArray[np.float64]:
-    """Score private estimators on databases that are drawn from public records.
+    """Score private estimators on databases drawn from public records.
 
     For each split of the public records a database is drawn from the training part,
     each estimator is fitted to it, with the training part as its reference, and scored

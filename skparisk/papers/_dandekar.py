@@ -31,7 +31,7 @@ from skparisk.core.rounding import safe_root, unwrap
 
 @dataclass(frozen=True)
 class DandekarTheorem4:
-    """Theorem 4 as the law that costs are counted with.
+    """Theorem 4 as a law for the cost model.
 
     For ``law=`` of :meth:`skparisk.cost.CostModel.budget_at_risk`.
 
@@ -48,7 +48,7 @@ class DandekarTheorem4:
     def risk(
         self, epsilon: NDArray[np.float64], noise_epsilon: float, n_outputs: int
     ) -> NDArray[np.float64]:
-        """Return the risk that the theorem claims at each level in [0, inf]."""
+        """Return the risk claimed by the theorem at each level in [0, inf]."""
         above_0 = np.maximum(epsilon, math.ulp(0.0))
         return np.asarray(1 - dandekar_confidence(above_0, noise_epsilon, n_outputs))
 
@@ -344,7 +344,7 @@ def _mixed(
 def dandekar_empirical_risk(
     n_pairs: int, order_index: int, sample_failure_prob: float = 0.05
 ) -> float:
-    """Return the risk that Theorem 5 claims at a sampled sensitivity.
+    """Return the risk claimed by Theorem 5 at a sampled sensitivity.
 
     Parameters
     ----------

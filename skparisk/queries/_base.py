@@ -31,7 +31,7 @@ _NOTHING = 2.0**-46
 
 @dataclass(frozen=True, eq=False)
 class PairDifferences:
-    """How much a query differs on a block of pairs.
+    """Differences of a query on a block of pairs.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _is_ours(kind: type) -> bool:
 
 
 class Query:
-    """A function of a database; subclasses may know faster `differences`.
+    """A function of a database; subclasses may compute `differences` faster.
 
     A class that implements this guarantees that its answer is a function of the
     database alone, and that what `on_pool` returns are the differences of such answers,
@@ -153,7 +153,7 @@ class Query:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether it is a sum, a mean or a minimizer of a smooth loss of such.
+        """Whether it is a sum, a mean, or a minimizer of a smooth loss of sums.
 
         Of these, as measured, databases of few rows that repeat tell as much as others.
         """
@@ -169,7 +169,7 @@ class Query:
 
     @property
     def is_matched(self) -> bool:
-        """Whether answers are turned or reordered to be like one of public records."""
+        """Whether answers are turned or reordered to match a public answer."""
         return False
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
@@ -177,14 +177,14 @@ class Query:
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
 
     def sampled(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Return the answer on a sampled database; raise where that is not known well.
+        """Return the answer on a sampled database, or raise if it is inaccurate.
 
         Such pairs count as if they needed infinite noise.
         """
         return self(X, y)
 
     def rounding(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what is rounding if an output differs by no more.
+        """Return the largest difference of an output that counts as rounding.
 
         From the largest answers that were given: a share of each, but all of one that
         is next to nothing beside the others.
@@ -192,13 +192,13 @@ class Query:
         return rounding_of(sizes, _NOTHING)
 
     def output_name(self, output: int) -> str:
-        """Return what errors call an output, of which there are more."""
+        """Return the name of an output in errors."""
         return f"Output {output} (counted from 0)"
 
     def largest_move(
         self, domain: Domain, n_records: int, relation: str
     ) -> LargestMove | None:
-        """Return the most that answers on neighbors in a domain are apart.
+        """Return the largest distance of answers on neighbors in a domain.
 
         Of any two of them, whatever the reference, rounding included; of databases of
         which the larger has `n_records`. None where that is not proven.
@@ -206,7 +206,7 @@ class Query:
         return None
 
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
-        """Return how much an error in the answer weighs in what it is for.
+        """Return the weight of an error in each output.
 
         For the public records X of a database, as the query is given them: a matrix W,
         of shape (n_outputs, n_outputs), by which an error e costs e' W e, such as the
@@ -216,17 +216,17 @@ class Query:
         return None
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
-        """Return the query with constants from public records that rounding needs."""
+        """Return the query with the public constants that rounding needs."""
         return self
 
     def forget_place(self) -> None:
-        """Drop these constants, in place: the records turned out to be private.
+        """Drop the constants, in place, because their records are private.
 
         For all samplers that have this query, as they share its pairs.
         """
 
     def resized(self, share: float) -> Query:
-        """Return the query that does the same to `share` times as many records.
+        """Rescale the penalty to another number of records.
 
         What is weighed against a sum over records, such as a penalty, is changed with
         the number of these. Without any, it is the same query.
@@ -235,7 +235,7 @@ class Query:
 
     @property
     def says_differences(self) -> bool:
-        """Whether it says itself how its answers differ, or how far they can move."""
+        """Whether it computes its differences, or a bound on them, itself."""
         kind = type(self)
         return not (
             kind.on_pool is Query.on_pool and kind.largest_move is Query.largest_move
@@ -243,7 +243,7 @@ class Query:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its databases are answered one by one, each by itself.
+        """Whether it answers each database by itself.
 
         They are then drawn and answered a few at a time.
         """
@@ -255,7 +255,7 @@ class Query:
         return (y, None) if known is None or y is None else known.split(y)
 
     def check_has_targets(self, pool: RecordPool) -> None:
-        """Raise ValueError if it needs targets, and a pool has none."""
+        """Raise ValueError if the query needs targets and the pool has none."""
         if self.needs_y and pool.y is None:
             raise ValueError(
                 f"The query {self} takes targets, but the reference has none (y), or "
@@ -263,7 +263,7 @@ class Query:
             )
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        """Prepare what all pairs of a pool share; return their differences' function.
+        """Prepare a pool for all pairs, and return the function of their differences.
 
         The returned function maps a `NeighborPairs` block to `PairDifferences`, which
         are moved away from zero by what they may be off.

@@ -156,7 +156,7 @@ class CellSums:
 
 @dataclass(frozen=True)
 class CellsQuery(SumQuery):
-    """Counts and sums over cells of data frames: all that a steward asks, as one query.
+    """Counts and sums over cells of data frames, as one query.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class CellsQuery(SumQuery):
 
     @property
     def columns(self) -> list[str]:
-        """Columns that are looked at."""
+        """Columns that the query reads."""
         asked = [name for each in self.questions for name in (*each.by, *each.values)]
         return list(dict.fromkeys([*asked, *self.weight[:1]] if self.weight else asked))
 
@@ -211,7 +211,7 @@ class CellsQuery(SumQuery):
         return sum(each.bound(relation) for each in self.questions)
 
     def rows(self, X: Any, y: Any) -> Any:
-        """Return what records add to each sum, as a sparse array."""
+        """Return the terms of each record in each sum, as a sparse array."""
         n_rows = len(X)
         names = self.columns
         columns = dict(zip(names, columns_of(X[names]), strict=True)) if names else {}

@@ -33,7 +33,7 @@ KERNELS = (*_EVERYWHERE, *_COMPACT)
 def kernel_density_sensitivity_bound(
     n_records: int, bandwidth: float, n_dims: int, kernel: str = "gaussian"
 ) -> float:
-    """Return how much one record can change a kernel density estimate anywhere.
+    """Bound the change of a kernel density estimate by one record, anywhere.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class DensityQuery(SumQuery):
         return np.stack([grid.ravel() for grid in grids], axis=1)
 
     def sup_bound(self, n_records: int) -> float:
-        """Return a bound of how much one record can change any of the outputs.
+        """Bound the change of any output by one record.
 
         Parameters
         ----------

@@ -192,7 +192,7 @@ def _largest_moves(relation: str, count: float, low: Floats, high: Floats) -> _M
 
 @dataclass(frozen=True)
 class ClassAddend:
-    """One, for the class of the record."""
+    """One, in the column of the record's class."""
 
     classes: tuple[float, ...]
 
@@ -204,7 +204,7 @@ class ClassAddend:
         return np.eye(self.n_columns)[label_codes(y, self.classes)]
 
     def largest(self, relation: str) -> _Moves:
-        """Return the most that one tree's sums move between neighbors.
+        """Return the largest move of one tree's sums between neighbors.
 
         For each column by itself, in the l1 norm, and in the l2 norm.
         """
@@ -235,7 +235,7 @@ class MarginAddend:
 
 @dataclass(frozen=True, eq=False)
 class TargetAddend:
-    """One, and the targets: clipped, centered and in units that are public.
+    """One, and the targets: clipped, centered, and in public units.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class TargetAddend:
         return np.column_stack([np.ones(len(targets)), self._add(clipped)])
 
     def as_targets(self, values: Floats) -> Floats:
-        """Return numbers in the units of what is added as targets, in their range."""
+        """Return targets, in their range, from numbers in the units of the sums."""
         with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
             return np.clip(self.center + self.unit * values, self.low, self.high)
 
@@ -323,7 +323,7 @@ def _as_trees_take_them(records: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The cells that a fit to public records, with trees in it, puts a record in.
+    """Cells of the trees in a fit to public records.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ class Leaves:
 
     @property
     def n_trees(self) -> int:
-        """Cells that a record is in."""
+        """Number of cells of each record."""
         return len(self.cells)
 
     def of(self, X: Any) -> NDArray[np.intp]:
@@ -365,7 +365,7 @@ class Leaves:
         return _is_alike(self._find, self.before, X, 0.0)
 
     def predict(self, X: Any) -> Floats:
-        """Return what trees predict, (n_records, n_targets); 0 for a refused one."""
+        """Return predictions of trees, (n_records, n_targets); 0 for a refused one."""
         trees = getattr(self.trees, "estimators_", [self.trees])
 
         def each(X: Any) -> Floats:
@@ -453,7 +453,7 @@ class CenterCells:
 
 @dataclass(frozen=True, eq=False)
 class LeafQuery(LearnedQuery, SumQuery):
-    """Sums over the records in each cell of trees whose splits are public.
+    """Sums over the records in each cell of trees with public splits.
 
     Parameters
     ----------
@@ -507,7 +507,7 @@ class LeafQuery(LearnedQuery, SumQuery):
 
     @property
     def classes(self) -> tuple[float, ...] | None:
-        """The numbers that stand for the classes in a database."""
+        """Numbers that encode the classes in a database."""
         return getattr(self.addend, "classes", None)
 
     @property
@@ -516,7 +516,7 @@ class LeafQuery(LearnedQuery, SumQuery):
         return self.leaves.n_cells * self.addend.n_columns
 
     def rows(self, X: Any, y: Any) -> Any:
-        """Return what records add to each cell, as a sparse array."""
+        """Return the terms of each record in each cell, as a sparse array."""
         cells, added = self._place(X, y)
         width = added.shape[1]
         places = cells[:, :, None] * width + np.arange(width)

@@ -96,7 +96,7 @@ class LinearSVCQuery(WeightedQuery):
 
     @property
     def is_unordered(self) -> bool:
-        """Whether no answer depends on the order: one by descent may."""
+        """Whether no answer depends on the order, as one by descent may."""
         return self.is_smooth
 
     def answering(

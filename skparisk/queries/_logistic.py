@@ -131,7 +131,7 @@ class LogisticRegressionQuery(WeightedQuery):
     def loss(
         self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
     ) -> tuple[LogLoss, Floats]:
-        """Return the loss of records, with moved features, and the units of these.
+        """Return the loss of records with shifted features, and their units.
 
         A far private record, such as 1e200, must have an answer as any other.
         """

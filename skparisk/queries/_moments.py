@@ -131,7 +131,7 @@ class MomentsQuery(SumQuery):
 
     @property
     def needs_y(self) -> bool:
-        """Whether there are targets, or weights."""
+        """Whether it has targets or weights."""
         return self.n_targets > 0 or self.sample_weights is not None
 
     @property
@@ -141,12 +141,12 @@ class MomentsQuery(SumQuery):
 
     @property
     def n_outputs(self) -> int:
-        """Released numbers: d (d + 3) / 2 of d columns, and that of records if so."""
+        """Number of outputs: d (d + 3) / 2 for d columns, one more with a count."""
         return self.n_columns * (self.n_columns + 3) // 2 + self.counts_rows
 
     @property
     def grid(self) -> float:
-        """What records are rounded to, in scales: a power of two."""
+        """Rounding step of records, in scales: a power of two."""
         most = math.isqrt(_LARGEST_SUM // self.n_records)
         known, longest = self.sample_weights, self.limit
         if known is not None:
@@ -161,7 +161,7 @@ class MomentsQuery(SumQuery):
             )
 
     def rows(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Return records in whole steps of the grid, of which sums are exact, and 1.
+        """Return records in whole grid steps, with exact sums, and 1.
 
         By the root of its weight, if it has one: products are then weighted.
         """

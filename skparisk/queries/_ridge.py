@@ -103,7 +103,7 @@ class RidgeQuery(LinearQuery, SumQuery):
         return rows if weights is None else rows * np.sqrt(weights)[:, None]
 
     def finish(self, sums: Floats) -> Floats:
-        """Return coefficients and intercepts, which follow from sums of products."""
+        """Return coefficients and intercepts from sums of products."""
         q = math.isqrt(2 * sums.shape[1])
         d = q - self.n_targets - self.fit_intercept
         whole = symmetric(sums, q)

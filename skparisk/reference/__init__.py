@@ -1,4 +1,4 @@
-"""Where records come from: the public stand-ins for the private data.
+"""References: public stand-ins for the private data.
 
 A *reference* describes the population that neighboring databases are sampled
 from. It must be public, simulated or already released: what is computed from it

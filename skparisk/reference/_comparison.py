@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReferenceComparison:
-    """Scores of a private model, and of public records alone, on these.
+    """Scores of a private model, and of public records alone, on public records.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ class ReferenceComparison:
 
     @property
     def gap(self) -> float:
-        """How much better public records alone do."""
+        """Score of public records alone, minus that of the private model."""
         return self.public_only - self.private
 
     @property
     def advice(self) -> str:
-        """What to do if public records alone do better; "" otherwise."""
+        """Advice if public records alone do better; "" otherwise."""
         if not self.public_is_better:
             return ""
         told = ": serve a fit to them, without noise"

@@ -74,7 +74,7 @@ class Interval:
 
     @property
     def fill(self) -> float:
-        """The middle."""
+        """Middle of the interval."""
         return self.low / 2 + self.high / 2
 
     @property
@@ -83,7 +83,7 @@ class Interval:
         return None if self.missing else (self.low, self.high)
 
     def repairs(self, values: NDArray[Any]) -> _Repairs:
-        """Yield which values are outside, and what takes their place."""
+        """Yield the values outside the interval, with replacements."""
         found = numbers(values)
         if not self.missing:
             yield np.isnan(found), self.fill
@@ -93,7 +93,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Categories:
-    """Some values: texts, numbers, booleans, and None where a value may be missing.
+    """Allowed values: texts, numbers, booleans, and None for a missing value.
 
     Parameters
     ----------
@@ -147,18 +147,18 @@ class Categories:
 
     @property
     def present(self) -> list[Any]:
-        """Those that are not None."""
+        """The categories other than None."""
         return [value for value in self.values if value is not None]
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The least and the largest, where all categories are numbers."""
+        """Least and largest category, if all are numbers."""
         if not all(isinstance(value, Real) for value in self.values):
             return None
         return float(min(self.values)), float(max(self.values))
 
     def repairs(self, values: NDArray[Any]) -> _Repairs:
-        """Yield which values are no category, and what takes their place."""
+        """Yield the values outside the categories, with replacements."""
         holes = holes_in(values)
         known = np.fromiter(map(self._known.__contains__, values.tolist()), bool)
         yield ~np.where(holes, self.missing, known), self.default
@@ -188,7 +188,7 @@ def clip_array(array: NDArray[Any], columns: Sequence[Column]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Domain:
-    """What records may be: what each column, and each target, may hold.
+    """Possible records: the allowed values of each column and target.
 
     Parameters
     ----------
@@ -234,12 +234,12 @@ class Domain:
 
     @property
     def target_box(self) -> NDArray[np.float64] | None:
-        """The same of targets; None where there are none."""
+        """Lowest and highest targets; None without targets."""
         return _box(self.targets)
 
     @property
     def exceptions(self) -> str:
-        """What a certificate says of columns that nothing is clipped to; or nothing."""
+        """Text of a certificate about columns without bounds, or ""."""
         n_free = [*self.columns, *self.targets].count(None)
         if not n_free:
             return ""
@@ -259,7 +259,7 @@ class Domain:
 
     @classmethod
     def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
-        """Return the range of records that are public.
+        """Return the range of public records.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class Domain:
     def clip(
         self, X: Records, y: NDArray[Any] | None = None
     ) -> tuple[Records, NDArray[Any] | None]:
-        """Return records that are in the domain, without a word about what was not.
+        """Clip records to the domain, silently.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ _Targets = NDArray[Any] | None
 
 
 class LearnedReference(SchemaReference):
-    """Records of a law that was learned with differential privacy, so it is public.
+    """Records of a distribution learned with differential privacy, hence public.
 
     Made by :func:`learn_reference`.
     """
@@ -73,7 +73,7 @@ class LearnedReference(SchemaReference):
 
     @property
     def whole(self) -> RecordPool:
-        """Records of the law, after some in which each declared category is."""
+        """Records of the learned law, after some with each declared category."""
         rng = np.random.default_rng(0)
         (X, y), (more, targets) = self._listing(rng=rng), self._draw(ROWS_OF_WHOLE, rng)
         if y is not None:
@@ -94,7 +94,7 @@ class LearnedReference(SchemaReference):
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of pairs, whose databases have as many records."""
+        """Return a source of pairs of databases with as many records."""
         if n_own == 1:
             raise ValueError(
                 "relation must be 'replace-one' with a LearnedReference, got "
@@ -103,7 +103,7 @@ class LearnedReference(SchemaReference):
         return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
 
     def shortcomings(self, **about: Any) -> dict[Assumption, str]:
-        """Return that the law is hardly more than noise, if it is."""
+        """Return a shortcoming if the learned law is hardly more than noise."""
         learning = self._learning
         n_columns = len(self._specs) + len(self._targets)
         if tells_something(learning.n_records, learning.epsilon, n_columns):
@@ -121,7 +121,7 @@ class LearnedReference(SchemaReference):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedSplit:
-    """A learned reference, and which of the records were not learned from.
+    """A learned reference, and the records left for the release.
 
     Made by :func:`learn_reference`. It has no record.
 

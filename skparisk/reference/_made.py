@@ -76,7 +76,7 @@ class CallableReference(Reference):
 
     @cached_property
     def sketch(self) -> RecordSketch | None:
-        """Hashes of a few records that it makes: they may be drawn from a table.
+        """Hashes of a few drawn records, which may come from a table.
 
         None where it makes none of that number.
         """
@@ -85,7 +85,7 @@ class CallableReference(Reference):
 
     @cached_property
     def form(self) -> PublicForm | None:
-        """Container and types of a few records that it makes, for all; None if none."""
+        """Container and types of a few drawn records, for all; None if none."""
         return self._of_a_few(PublicForm.of)
 
     def _of_a_few(self, make: Callable[..., Any]) -> Any:

@@ -206,7 +206,7 @@ def columns_of(records: Records) -> Iterator[NDArray[Any]]:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table: what is public of it, and must be the same of two.
+    """The public columns of a table, which two tables must share.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class Schema:
 
     @classmethod
     def of(cls, records: Records, names: Sequence[str] | None = None) -> Self:
-        """Return the schema of records; `names` for those that have none."""
+        """Return the schema of records; `names` for records without names."""
         records = rows_of(records)
         container = container_of(records)
         known = column_names(records) if names is None else tuple(names)
@@ -246,7 +246,7 @@ class Schema:
 
     @classmethod
     def of_width(cls, n_columns: int) -> Self:
-        """Return a schema of which nothing is known but the number of columns."""
+        """Return a schema that knows only the number of columns."""
         return cls(None, None, (MISSING,) * n_columns)
 
     @property

@@ -281,7 +281,7 @@ ROWS_OF_WHOLE = 2048
 
 
 class SchemaReference(Held, Reference):
-    """Records drawn from declared columns, to which private records are clipped.
+    """Draw records from declared columns, and clip private records to them.
 
     For when there are no public records, but a data dictionary: only what each column
     may hold is public. Columns are independent of each other. Private values are moved
@@ -397,7 +397,7 @@ class SchemaReference(Held, Reference):
 
     @classmethod
     def from_toml(cls, path: Any) -> Self:
-        """Return a schema that is written in a file.
+        """Return the schema in a TOML file.
 
         Parameters
         ----------
@@ -427,7 +427,7 @@ class SchemaReference(Held, Reference):
         return cls(**_read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
-        """Return records that are simulated.
+        """Return simulated records.
 
         Parameters
         ----------
@@ -469,7 +469,7 @@ class SchemaReference(Held, Reference):
         return as_targets(y, "y of the reference")
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same schema with what `encode` makes of its targets."""
+        """Return the same schema with `encode` applied to its targets."""
         targets = [spec.encoded(encode) for spec in self._targets]
         return self._with(targets, self._domain.encoded(encode))
 
@@ -495,19 +495,19 @@ class SchemaReference(Held, Reference):
 
     @property
     def domain(self) -> Domain:
-        """What private records are clipped to."""
+        """Domain to which private records are clipped."""
         return self._domain
 
     @property
     def declared(self) -> dict[str, Column]:
-        """What each column that has a name may hold, targets last."""
+        """Declared values of each named column, targets last."""
         names = [*(self._names or ()), *self._target_names]
         columns = [*self.domain.columns, *self.domain.targets]
         return dict(zip(names, columns, strict=False))  # targets may have no name
 
     @cached_property
     def form(self) -> PublicForm:
-        """Container and types of the records that are drawn."""
+        """Container and types of the drawn records."""
         return PublicForm.of(*self._listing())
 
     @cached_property
@@ -527,7 +527,7 @@ class SchemaReference(Held, Reference):
 
     @property
     def whole(self) -> RecordPool:
-        """Simulated records in which each declared category is."""
+        """Simulated records that include each declared category."""
         return RecordPool(*self._listing(ROWS_OF_WHOLE))
 
     def _listing(self, least: int = 2, rng: Any = 0) -> _Drawn:
@@ -539,7 +539,7 @@ class SchemaReference(Held, Reference):
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of pairs, with simulated records that they share."""
+        """Return a source of pairs, which share simulated records."""
         rng = np.random.default_rng(seed)
         size = n_shared
         if n_pairs > 1:

@@ -42,7 +42,7 @@ _DRAW = 0x5EC4E7
 
 @dataclass(frozen=True, repr=False)
 class SecretSample(Held):
-    """A random part of the private records: protects who is in it.
+    """Draw a secret part of the private records, and protect its membership.
 
     Of the N records of `fit`, n are drawn in secret, without replacement, in random
     order; the model is trained on these. Pairs of neighboring databases are drawn from
@@ -91,7 +91,7 @@ class SecretSample(Held):
         object.__setattr__(self, "fraction", fraction)
 
     def n_members(self, n_candidates: int) -> int:
-        """Return how many of so many records are used.
+        """Return the number of members among so many records.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class SecretSample(Held):
         groups: Any = None,
         noise_random_state: Any = None,
     ) -> SecretDraw:
-        """Draw who is used, once, for several releases.
+        """Draw the members once, for several releases.
 
         Parameters
         ----------

@@ -209,7 +209,7 @@ class TableReference(Held, Reference):
 
     @property
     def n_records(self) -> int:
-        """Number of records: of rows, or of people with all of their rows."""
+        """Number of records: rows, or people with all of their rows."""
         return self.pool.n_records
 
     @property
@@ -239,7 +239,7 @@ class TableReference(Held, Reference):
 
     @property
     def numbers(self) -> Self:
-        """The same table as an array of finite numbers; itself where it is that.
+        """The same table as an array of finite numbers; itself if it is one.
 
         Raises
         ------
@@ -274,11 +274,11 @@ class TableReference(Held, Reference):
 
     @property
     def whole(self) -> RecordPool | None:
-        """All rows, but where rows that are used once must not be looked at."""
+        """All rows, unless pairs must see each row only once."""
         return self.pool if self.sampling == "leave-out" else None
 
     def n_independent(self, n_own: int) -> int | None:
-        """Return how many pairs have rows of their own."""
+        """Return the number of pairs with rows of their own."""
         return self.n_records // n_own
 
     def _with(self, pool: RecordPool, **changed: Any) -> Self:
@@ -379,7 +379,7 @@ class TableReference(Held, Reference):
 
     @property
     def for_new_people(self) -> str | None:
-        """What the risk means for new people, where it is over resamples."""
+        """Risk for new people, if it is over resamples of the table."""
         if not self.is_thin:
             return None
         if self.is_cross_fitted:
@@ -391,12 +391,12 @@ class TableReference(Held, Reference):
 
     @property
     def is_thin(self) -> bool:
-        """Whether pairs have the law of real ones, but depend on each other."""
+        """Whether pairs are distributed like real ones, but depend on each other."""
         return self.sampling == "leave-out"
 
     @property
     def sketch(self) -> RecordSketch:
-        """Hashes of the rows of the table, by which to know them again.
+        """Hashes of the rows of the table, for recognition.
 
         Made anew each time, as their owner may have changed them meanwhile.
         """
@@ -437,7 +437,7 @@ class TableReference(Held, Reference):
         return LeaveOut(*shape, replacement=not room)
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
-        """Return why the table may not be like people, each with a sentence."""
+        """Return reasons to doubt that the table describes people, with sentences."""
         found, n_rows = {}, self.n_records
         if n_rows < _ROWS_PER_OUTPUT * n_outputs:
             found[Assumption.FEW_ROWS] = (

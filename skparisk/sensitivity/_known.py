@@ -13,7 +13,7 @@ from skparisk.core.laws import NORMS, Law, as_law
 
 
 class KnownSensitivity(BaseEstimator):
-    """A bound on how far answers on neighboring databases are apart, and the noise.
+    """A bound on the distance of answers on neighboring databases, and the noise.
 
     For ``sensitivity=`` of the estimators, which have the privacy level. A plain number
     is short for ``KnownSensitivity(number)``: Laplace noise, and a risk of 0.

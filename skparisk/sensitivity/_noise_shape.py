@@ -60,7 +60,7 @@ def fit_noise_shape(
     weights: NDArray[np.float64] | None = None,
     n_independent: int | None = None,
 ) -> NoiseShape:
-    """Return the shape of noise that fits how answers differ on public pairs.
+    """Return the noise shape that fits the differences on public pairs.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def sample_differences(
     random_state: Any = None,
     verbose: int = 0,
 ) -> NDArray[np.float64]:
-    """Return how much the query differs on each of many sampled pairs.
+    """Return the differences of a query on many sampled pairs.
 
     Rubinstein and Aldà, ICML 2017, Algorithm 1, all of its iterations; the position of
     the record that changes is drawn as well.

@@ -759,12 +759,12 @@ default="auto"
 
     @property
     def certificate_(self) -> Certificate:
-        """The whole claim; of pairs that turned out to be private, as it is then."""
+        """The whole claim, weakened if the pairs turned out to be private."""
         return self.claim_.certificate
 
     @property
     def pairs_(self) -> SampledPairs:
-        """What was sampled, shared by all samplers that are calibrated from it."""
+        """Sampled pairs, shared by all samplers calibrated from them."""
         return self.claim_.pairs
 
     @property
@@ -773,7 +773,7 @@ default="auto"
 
     @property
     def n_pairs_(self) -> int:
-        """Pairs that were sampled."""
+        """Number of sampled pairs."""
         return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
 
     n_records_ = _shown("_evidence.n_records", "Records of a database.")
@@ -792,7 +792,7 @@ default="auto"
 
     @property
     def sensitivities_(self) -> NDArray[np.float64]:
-        """Norms of the pairs that calibrate, in the coordinates of the noise."""
+        """Norms of the calibrating pairs, in the coordinates of the noise."""
         pairs = self._kept_pairs()
         pairs = pairs.take(slice(self._evidence.n_shape_pairs or 0, None))
         shape = getattr(self.mechanism_, "shape", NoiseShape())
@@ -973,7 +973,7 @@ default="auto"
         return np.asarray(self._release(None, X, None))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Sample from data and release the same data; warns, as they are private.
+        """Sample from the private data themselves and release them, with a warning.
 
         With a `reference` nothing is sampled from them.
 

@@ -67,7 +67,7 @@ def calibrate(
     reference: str | None = _GIVEN,
     random_state: Any = None,
 ) -> tuple[Noise, Certificate]:
-    """Return noise that is calibrated to given differences, and its certificate.
+    """Return noise calibrated to given differences, and its certificate.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from skparisk.queries import LinearSVCQuery
 
 
 class PrivateLinearSVC(PrivateLinearClassifier):
-    """Linear support vector machine whose coefficients are private.
+    """Linear support vector machine with private coefficients.
 
     Minimizes what scikit-learn's `LinearSVC` does, closely, and releases the
     coefficients and intercepts once, with noise. Everything else, predictions included,

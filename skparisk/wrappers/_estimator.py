@@ -321,7 +321,7 @@ _NEW_PEOPLE = (
 class PrivateEstimator(
     ServedMethods, Unpadded, PrivateMixin, CorrectionMixin, BaseEstimator
 ):
-    """Any scikit-learn estimator, made private.
+    """Make any scikit-learn estimator private.
 
     Fits the estimator, and releases what it learned once, with noise. Predictions,
     transformations and scores are computed from the released numbers, by a fit on
@@ -487,7 +487,7 @@ class PrivateEstimator(
         groups_reference: Any = None,
         sample_weight_reference: Any = None,
     ) -> Self:
-        """Fit, and release what was learned with noise.
+        """Fit the estimator, and release its numbers with noise.
 
         Parameters
         ----------
