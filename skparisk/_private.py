@@ -102,8 +102,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         Parameters
         ----------
         **params : dict
-            As in scikit-learn. ``sensitivity__n_pairs`` and the like make a
-            :class:`~skparisk.SensitivitySampler` of a `sensitivity` that is None.
+            As in scikit-learn. ``sensitivity__n_pairs`` and the like turn a
+            `sensitivity` of None into a :class:`~skparisk.SensitivitySampler`.
         """
         nested = any(name.startswith("sensitivity__") for name in params)
         if nested and params.get("sensitivity", self.sensitivity) is None:

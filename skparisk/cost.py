@@ -194,8 +194,8 @@ class CostModel(ABC):
         Returns
         -------
         budget : float or array
-            Total over all people, in units of money; at most that of `noise_epsilon`.
-            A float for a scalar.
+            Total over all people, in units of money; at most the budget at
+            `noise_epsilon`. A float for a scalar.
 
         Notes
         -----
@@ -227,10 +227,10 @@ class CostModel(ABC):
 
         Notes
         -----
-        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
-        an infinite level, in place of that of the noise. Risk, delta and `failure_prob`
-        add up, as probabilities of an unknown loss. A certificate that is not
-        ``private`` costs the full compensation.
+        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, for an
+        infinite level, in place of the compensation at the level of the noise. Risk,
+        delta and `failure_prob` add up, as probabilities of an unknown loss. Without
+        ``private``, a certificate costs the full compensation.
 
         **Guarantee** (:ref:`thm-cost`). Without a delta no less than the mean cost of
         the privacy loss, over the randomness of the risk. The caller must ensure that
@@ -262,10 +262,10 @@ class CostModel(ABC):
 
         Notes
         -----
-        The best of a grid, refined: there may be more than one minimum
-        (:ref:`thm-cost`), and one that is narrower than the grid may be missed. With
-        Theorem 4, one output and a :class:`CompensationModel` it is the one root of
-        Eq. 10 of Dandekar, Basu and Bressan (2021).
+        The best of a grid, refined. There may be several minima (:ref:`thm-cost`), and
+        the grid may miss a narrow one. With Theorem 4, one output and a
+        :class:`CompensationModel` it is the one root of Eq. 10 of Dandekar, Basu and
+        Bressan (2021).
         """
         noise = check_positive(noise_epsilon, _NOISE)
         risk = risk_function(noise, n_outputs, law)
@@ -316,7 +316,7 @@ class CostModel(ABC):
         Dandekar, Basu, Bressan (2021), Eq. 11, for any cost: the levels of
         :math:`\Delta/T \le \epsilon`, T the error, whose
         :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` is within the budget.
-        The caller must ensure that the confidence p holds at the level that is chosen.
+        The caller must ensure the confidence p at the chosen level.
         """
         money = check_positive(budget, "budget")
         error = check_positive(max_error, "max_error")

@@ -27,7 +27,7 @@ class BudgetExceededError(ValueError):
     Parameters
     ----------
     message : str
-        What was to be released, and what still fits.
+        The refused release, and the room left.
 
     spent, limit : tuple of (float, float, float)
         Privacy level, delta and risk: of all releases so far, and of the budget.

@@ -585,21 +585,22 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is proven
-        for records in `bounds`, or in those of a schema. A known one is of all sums
-        together, in units in which bounds are [-1, 1].
+        Source of the sensitivity: :ref:`private-parameters`. "bound" is proven for
+        records within `bounds`, or the bounds of a schema. A known one covers all sums
+        together, scaled to bounds of [-1, 1].
 
     bounds : pair of float or sequence of pairs, default=None
         Lowest and highest value, of all features or of each, public. Private records
-        are clipped to them, silently. None: those of the reference, if it is a schema.
+        are clipped to them, silently. None: the bounds of the reference, if it is a
+        schema.
 
     y_bounds : pair of float or sequence of pairs, default=None
         The same for the targets, with `bounds`.
 
     reach : float, default=1.0
-        With bounds: largest root mean square of the features of a record, in (0, 1],
-        in units where bounds are [-1, 1]. Longer records are shortened, silently, also
-        those that models predict from. The smaller, the less noise there is.
+        With bounds: largest root mean square of the features of a record, in (0, 1], in
+        units where bounds are [-1, 1]. Longer records are shortened, silently, also for
+        predictions. The smaller, the less noise there is.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -622,8 +623,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         their weights, with noise, in units of the mean public one.
 
     n_records_, n_targets_ : int
-        Records that were summed, which is public (people, where these have several
-        rows), and columns of the targets.
+        Summed records, a public number (people, if they have several rows), and columns
+        of the targets.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -632,7 +633,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-moments`). That of all private estimators:
+    **Guarantee** (:ref:`thm-moments`). As for all private estimators:
     :ref:`private-parameters`. Sums of neighboring databases differ as two records do,
     whatever the others are. So each row of a public table is used in one pair, if there
     are enough for the risk and for the shape of the noise: the risk is then over
@@ -717,8 +718,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`. Also if there are
-            neither bounds nor public records.
+            These and the warnings are in :ref:`private-fit`. Also if there are neither
+            bounds nor public records.
         """
         source = self._check_privacy({})
         if isinstance(source, SensitivitySampler) and source.relation != "replace-one":
@@ -855,7 +856,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         ------
         ValueError
             If there are no targets, or the noise hides some direction of the features;
-            or rows have weights, of which standard errors are not known.
+            or rows have weights, for which no standard errors are known.
         """
         columns, targets = self._columns(features), self._targets()
         if self.sampler_ is not None and self.sampler_.query_.sample_weights:
@@ -907,7 +908,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     def covariance(self) -> Floats:
         """Return the covariance of columns, of shape (n_columns, n_columns).
 
-        Targets last. The nearest that is positive semidefinite in units of `scale_`.
+        Targets last. The nearest positive semidefinite matrix in units of `scale_`.
         """
         values, vectors = positive_part(self._sums.centered / max(self.n_rows_ - 1, 1))
         matrix = (vectors * values) @ vectors.T

@@ -307,7 +307,7 @@ class ShareBeyond:
     Parameters
     ----------
     n_pairs, n_beyond : int
-        Pairs, and those of them that are beyond it.
+        Pairs, and pairs beyond the level.
 
     risk : float
         Share that the claim allows, in [0, 1].
@@ -341,10 +341,10 @@ class ClaimAudit(Statement):
     Parameters
     ----------
     estimator : str
-        Name of what was audited.
+        Name of the audited estimator or function.
 
     claim : Certificate
-        What it claims.
+        Its claim.
 
     confidence : float
         Probability, in [0.5, 1), that nothing is called evidence if the claim is right.
@@ -362,8 +362,8 @@ class ClaimAudit(Statement):
         Fits that failed: each of them is a release without numbers.
 
     failure : str
-        What the first of them raised. It may show values of the records, and is not in
-        the text.
+        Error of the first of them. It may show values of the records, and is not in the
+        text.
 
     Examples
     --------
@@ -413,7 +413,7 @@ class ClaimAudit(Statement):
         Returns
         -------
         document : dict
-            All fields, infinite numbers as "inf"; the verdict and what it means.
+            All fields, infinite numbers as "inf"; the verdict and its meaning.
         """
         own = {
             field.name: getattr(self, field.name)
@@ -607,7 +607,7 @@ def audit_claim(
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
-    An attack tells the releases of two neighboring databases apart as well as it can.
+    An attack distinguishes the releases of two neighboring databases as well as it can.
     Half of them learn to: by mean differences, a logistic regression, exact repeats and
     low bits, which give lost and seeded noise away. The other half counts how often the
     learned event occurs. If the model samples pairs and states its noise, fresh pairs
@@ -640,8 +640,8 @@ def audit_claim(
         Their targets or labels.
 
     pairs : "sampled" or list of tuple, default="sampled"
-        "sampled": fresh pairs, which replace one record by another one; those that move
-        the answer most are attacked, where the noise is known. Else the pairs to
+        "sampled": fresh pairs, which replace one record by another. If the noise is
+        known, the audit attacks the pairs that move the answer most. Else the pairs to
         attack, each of two databases (X,) or (X, y).
 
     n_releases : int, default=1000
@@ -652,15 +652,15 @@ def audit_claim(
         rows at most. None: up to 1000.
 
     n_attacked : int, default=2
-        Sampled pairs that are attacked.
+        Number of sampled pairs to attack.
 
     n_records : int, default=None
         Records of a database. None: half of the rows.
 
     claim : Certificate, mechanism, float or tuple, default=None
         The claim, as numbers epsilon, (epsilon, delta) or (epsilon, delta, risk). None:
-        the `certificate_` of the fitted estimator. A given risk is that of the noise as
-        it is; that of a certificate is an average over the sampled pairs.
+        the `certificate_` of the fitted estimator. A given risk is over the noise as it
+        is; the risk of a certificate is an average over the sampled pairs.
 
     confidence : float, default=0.95
         Probability, in [0.5, 1), that nothing is called evidence if the claim is right:
@@ -668,7 +668,7 @@ def audit_claim(
 
     fit_params : dict, default=None
         Further parameters of `fit`, such as ``X_reference``: public records other than
-        `X`. Neither `groups` nor `sample_weight`, which are of single rows.
+        `X`. Neither `groups` nor `sample_weight`, which belong to single rows.
 
     n_jobs : int, default=None
         Threads of joblib, as processes would repeat the noise of a generator that

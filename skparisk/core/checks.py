@@ -20,10 +20,10 @@ class CalibrationError(ValueError):
     Parameters
     ----------
     message : str
-        What was asked, and what would make it possible.
+        The request, and a remedy.
 
     target : float
-        The value that was asked for.
+        The requested value.
 
     best : float
         The best value that can be reached.

@@ -534,10 +534,9 @@ class Claim:
     def private(self) -> bool:
         """Whether the guarantee stands as written.
 
-        That takes secret noise, a level that promises something, a proof, a reference
-        other than the private data, public classes, and that the reference is of
-        people, enough of them, and not contradicted by an audit or by what was
-        released.
+        This takes secret noise, a level that promises something, a proof, public
+        classes, and a reference other than the private data. The reference must be of
+        enough people, and neither an audit nor the release may contradict it.
         """
         return not (self.void or self.empty or self.leaks or self.doubts)
 
@@ -570,8 +569,8 @@ class Claim:
     def membership_odds(self) -> float:
         """Largest posterior odds that a record is used, outside the risk.
 
-        ``exp(epsilon) * n / (N - n)``, of n records that were drawn in secret from N,
-        for someone to whom all choices of n were equally likely before
+        ``exp(epsilon) * n / (N - n)``, for n records drawn in secret from N, and an
+        attacker to whom all choices of n were equally likely before
         (:ref:`thm-secret-sample`). Infinite where there is no guarantee; an
         AttributeError unless it is about a single release of a secret sample.
         """
@@ -624,7 +623,7 @@ class Claim:
         Returns
         -------
         levels, risks : ndarray of shape (n_points,)
-            The last ones are those of the claim itself.
+            The last ones belong to the claim itself.
         """
         curve = None if self.evidence is None else self.evidence.curve
         own = np.array([[self.epsilon, self.risk]])
@@ -642,10 +641,10 @@ class Claim:
         Returns
         -------
         risk : float
-            In [0, 1], at the noise as released. 1 where nothing is certified; with
-            "pac", and for pairs that came from private data, that is everything
-            below the level of the certificate. Of a void certificate it guarantees
-            nothing, as its `epsilon` and `risk` do not.
+            In [0, 1], at the noise as released. 1 where nothing is certified. With
+            "pac", and for private pairs, nothing is certified below the level of the
+            certificate. Of a void certificate it guarantees nothing, as its `epsilon`
+            and `risk` do not.
         """
         epsilon = check_epsilon(epsilon)
         levels, risks = self.points()
@@ -715,9 +714,9 @@ class Claim:
         Parameters
         ----------
         curve : bool, default=False
-            Whether to write the whole curve of other levels and risks, which is long.
-            For pair and noise together, the point that tells most of the level is
-            written anyway: a document in which the level alone was edited is refused.
+            Whether to write the whole (long) curve of other levels and risks. For pair
+            and noise together, the point that determines the level best is written
+            anyway, which exposes a document with an edited level.
 
         Returns
         -------
@@ -742,7 +741,7 @@ class Certificate(Claim):
     """Guarantee of one release, or of several together, with its assumptions.
 
     Releases and composition make it, and nothing else does: a ledger is charged with
-    it, and composition takes it. What was read from a document is a
+    it, and composition takes it. A document yields a
     :class:`~skparisk.FiledCertificate` instead. It holds nothing that depends on
     private data, unless it says so.
 
@@ -756,8 +755,8 @@ class Certificate(Claim):
         sampled pairs, that the risk is larger than that, 0 where the risk includes it.
 
     randomness : {"implicit", "both", "explicit"}
-        What the risk is taken over: the pair of databases, the pair and the noise
-        together, or the noise alone, for every pair.
+        Source of the risk: the pair of databases, the pair and the noise together, or
+        the noise alone, for every pair.
 
     relation, unit : {"replace-one", "add-remove"} and {"record", "person"}, or None
         How neighboring databases differ, and in one of what: a row, or a person with
@@ -779,11 +778,11 @@ class Certificate(Claim):
         and no longer one of the loss: see :func:`~skparisk.core.post_process`.
 
     leaks, assumptions, doubts : frozenset
-        Codes: what the noise does not cover, what the guarantee rests on, and why it
-        may be about others than the people in the private records.
+        Codes: private information without noise, conditions on the caller's word, and
+        reasons why the claim may concern other people than the private ones.
 
     evidence : Evidence or None
-        What it was computed from, if it is about one release.
+        Numbers behind the claim of a single release.
 
     Raises
     ------
@@ -828,18 +827,17 @@ class Certificate(Claim):
         Parameters
         ----------
         epsilon, delta : float, default=0.0
-            What holds for other records, which it is about as well: its level and
-            delta are at least these, of other levels it claims none below, and no law
-            of the loss.
+            Level and delta for further records. The new level and delta are at least
+            these; the certificate then claims no level below, and no law of the loss.
 
         leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
-            Codes that are added.
+            Codes to add.
 
         relation : {"replace-one", "add-remove"}, default=None
             What neighbors are, where it does not say.
 
         for_new_people : str, default=None
-            What the risk means for new people.
+            Meaning of the risk for new people.
         """
         changes: dict[str, Any] = {
             "leaks": self.leaks.union(leaks),

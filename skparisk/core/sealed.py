@@ -575,7 +575,7 @@ class Sealed:
     Attributes
     ----------
     n_records : int
-        How many there are.
+        Number of records.
 
     of_people : bool
         Whether a record is a person with several rows.
@@ -606,15 +606,15 @@ def seal(X: Records, y: Any = None, *, like: PublicForm | None = None) -> Sealed
     Parameters
     ----------
     X, y : records and targets
-        As they were checked.
+        Checked records and targets.
 
     like : PublicForm, default=None
-        What the records are read in: container, columns and types of public ones.
+        Public form to cast the records to: container, columns and types.
 
     Raises
     ------
     IncompatibleError
-        If the container or the columns are others than the public ones.
+        If the container or the columns differ from the public ones.
     """
     return Sealed(X if like is None else on_rows(like.read_features, X), y)
 

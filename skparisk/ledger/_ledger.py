@@ -78,10 +78,10 @@ class PrivacyLedger:
     depend on earlier releases.
 
     The caller must ensure that all releases about the same people are charged. A ledger
-    does not see releases that were made while it was closed, on another machine,
-    without the library, or inside of :func:`~skparisk.ledger.suspend_open`; releases
-    with ``charges=`` of one's own are charged as these say. A process that cannot
-    record a release, such as a worker of joblib, refuses it.
+    misses releases made while it was closed, on another machine, without the library,
+    or inside :func:`~skparisk.ledger.suspend_open`. Releases with their own
+    ``charges=`` are charged accordingly. A process that cannot record a release, such
+    as a worker of joblib, refuses it.
 
     A ledger is a handle: copies, and clones of scikit-learn, are the same ledger. It
     cannot be pickled.
@@ -118,7 +118,7 @@ class PrivacyLedger:
     ) -> PrivacyLedger:
         """Return the ledger that a file holds, with its budget.
 
-        All of it is checked; later on only what is new.
+        The whole file is checked now, and only new entries later.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class PrivacyLedger:
             File of the ledger.
 
         head : str, default=None
-            A `head` that was filed before; the file must still contain it.
+            A `head` filed before; the file must still contain it.
 
         Raises
         ------
@@ -158,8 +158,8 @@ class PrivacyLedger:
         Parameters
         ----------
         file : str, path-like or text file
-            A new file, which only its owner may read (a FileExistsError if it is
-            there); or one that is open.
+            A new file, readable by its owner only (FileExistsError if it exists), or an
+            open one.
         """
         with self._book.locked():
             text = to_jsonl(self._book.lines())
@@ -225,7 +225,7 @@ class PrivacyLedger:
             (epsilon, delta, risk). All of them are charged, or none.
 
         note : str, default=""
-            Description, which is kept in the ledger: nothing private.
+            Description, kept in the ledger: nothing private.
 
         Raises
         ------
@@ -233,17 +233,18 @@ class PrivacyLedger:
             If they do not fit into the budget. Nothing was charged.
 
         IncompatibleError
-            If their relation of neighboring databases is not that of earlier ones.
+            If their relation of neighboring databases differs from earlier ones.
             Nothing was charged.
 
         UnrecordedReleaseError
-            If the ledger is that of another process. Nothing was charged.
+            If the ledger belongs to another process. Nothing was charged.
 
         OSError
-            If the file cannot be written: PermissionError where that is not allowed.
+            If the file cannot be written; a PermissionError without permission.
 
         ValueError
-            If a release is none, or several are given as numbers that are no tuples.
+            If an argument is no release, or several are plain numbers instead of
+            tuples.
         """
         if len(releases) > 1 and any(isinstance(part, Real) for part in releases):
             raise ValueError(

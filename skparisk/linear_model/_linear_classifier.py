@@ -80,7 +80,7 @@ class PrivateLinearClassifier(
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`.
+            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_source()
         table = reference_table(

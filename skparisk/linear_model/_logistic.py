@@ -40,10 +40,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
+        Source of the sensitivity: :ref:`private-parameters`. "bound" is
         :func:`logistic_sensitivity_bound`: rows are clipped to `x_norm`, and the
         intercept is the coefficient of a constant column, so that it is penalized,
         unlike that of `LogisticRegression`.
@@ -69,11 +69,11 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         The weight that was used.
 
     penalty_choice_ : PenaltyChoice or None
-        What was compared to choose it, if it was chosen.
+        Comparison behind the choice, if there was one.
 
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`. With
+        The release, and public records beside it: :ref:`private-attributes`. With
         `combine`, `released_` is to be added to what public records come to.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -83,9 +83,9 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
-    Private data that lack a class are fitted without a word, as an error would tell:
+    Private data without a class are fitted silently, because an error would reveal it;
     with zeros (and noise) where the intercept is not penalized.
 
     Examples

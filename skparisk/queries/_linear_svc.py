@@ -42,7 +42,7 @@ class LinearSVCQuery(WeightedQuery):
         Loss of a record that is not beyond the margin.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     intercept_scaling : float, default=1.0
         Value s > 0 of a constant column; the intercept is s times its coefficient. The

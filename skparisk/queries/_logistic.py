@@ -34,7 +34,7 @@ class LogisticRegressionQuery(WeightedQuery):
         Inverse of the penalty's strength, > 0.
 
     fit_intercept : bool, default=True
-        Whether there are intercepts, which are not penalized, and released too.
+        Whether to fit and release intercepts, without a penalty.
 
     Raises
     ------

@@ -30,7 +30,7 @@ class RidgeQuery(LinearQuery, SumQuery):
         Penalty, >= 0; one for each target, or one for all.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     Notes
     -----

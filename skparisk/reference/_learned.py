@@ -161,7 +161,7 @@ def learn_reference(
     Parameters
     ----------
     schema : SchemaReference
-        What columns and targets may hold, which is public. Records are clipped to it.
+        Public values of columns and targets. Records are clipped to it.
 
     X : array-like of shape (n_candidates, n_features)
         Private records.
@@ -173,7 +173,7 @@ def learn_reference(
         Privacy level of the learning, finite and above 0.
 
     fraction : float, default=0.2
-        Share of the records that is learned from, in (0, 1), rounded down. Public.
+        Share of the records to learn from, in (0, 1), rounded down. Public.
 
     noise_random_state : int, RandomState, Generator or None, default=None
         None: noise and split come from the operating system's cryptographic source.
@@ -196,11 +196,11 @@ def learn_reference(
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-learned`). A record that is learned from has
-    epsilon-differential privacy, for all pairs. Another one has what the releases
-    guarantee, outside a risk over pairs *of the learned law*: nothing carries that to
-    the population. In all the maximum of both. The caller must ensure that each person
-    has one record, that the number of records is public, and that releases are about
+    **Guarantee** (:ref:`thm-learned`). A record in the learning part has
+    epsilon-differential privacy, for all pairs. Another record has the guarantee of the
+    releases, outside a risk over pairs *of the learned law*; nothing extends it to the
+    population. In all the maximum of both. The caller must ensure that each person has
+    one record, that the number of records is public, and that releases are about
     ``X[split.others]``.
 
     The law has histograms of all columns and a Gaussian copula, by Laplace noise. The

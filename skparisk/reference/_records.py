@@ -211,7 +211,7 @@ class Schema:
     Parameters
     ----------
     container : {"array", "frame", "sparse", "texts"} or None
-        What the records are in. None: not known.
+        Container of the records. None: not known.
 
     names : tuple of str or None
         Names of the columns, where they have some.

@@ -283,15 +283,15 @@ ROWS_OF_WHOLE = 2048
 class SchemaReference(Held, Reference):
     """Draw records from declared columns, and clip private records to them.
 
-    For when there are no public records, but a data dictionary: only what each column
-    may hold is public. Columns are independent of each other. Private values are moved
-    into the declared ranges, and unknown categories become the first one: silently, as
-    a word about it would be a release.
+    For a data dictionary without public records: only the allowed values of each column
+    are public. Columns are independent of each other. Private values are moved into the
+    declared ranges, and unknown categories become the first one: silently, as a word
+    about it would be a release.
 
     Parameters
     ----------
     columns : mapping of str to column, or list of columns
-        What each column holds, in their order; a list for arrays without names.
+        Values of each column, in order; a list for arrays without names.
 
         * ``(low, high)``: numbers, uniform.
         * ``range(18, 91)``: whole numbers, all as likely.
@@ -302,18 +302,18 @@ class SchemaReference(Held, Reference):
           ``scipy.stats.rv_histogram((weights, edges))``: numbers of that law.
 
     target : str, tuple of str, or column, default=None
-        Names of columns that are the targets, or what they hold: ``["no", "yes"]`` or
-        ``{"no": 9, "yes": 1}`` for classes, ``(0.0, 5e5)`` for numbers. None: none.
+        Names of the target columns, or their values: ``["no", "yes"]`` or ``{"no": 9,
+        "yes": 1}`` for classes, ``(0.0, 5e5)`` for numbers. None: none.
 
     missing : mapping of str or int to float, default=None
-        Shares of the values of a column, by name or position, that are missing, in
-        [0, 1). In other columns the middle of the range stands for a missing number;
-        but estimators that take only finite numbers refuse records with missing ones,
-        and their error tells that there are some.
+        Shares of missing values in a column, by name or position, in [0, 1). In other
+        columns the middle of the range replaces a missing number. But estimators of
+        finite numbers refuse records with missing ones, and their error reveals that
+        there are some.
 
     container : {"pandas", "polars", "array"}, default=None
-        What the records are in. None: a data frame of pandas where there are names, and
-        else an array.
+        Container of the records. None: a data frame of pandas where there are names,
+        and else an array.
 
     Raises
     ------
@@ -323,13 +323,13 @@ class SchemaReference(Held, Reference):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-schema`). The records in which two databases differ are
-    drawn afresh for each pair, the shared ones from other simulated rows. The risk is
-    exact for two records of the declared law, and for whole databases if differences do
-    not depend on shared records, as for sums and means. Real people are not of that
-    law: of logistic regression, five times as many pairs exceed the level. So the
-    guarantee does not stand (:attr:`~skparisk.Certificate.private` is False), and fits
-    warn, before :func:`~skparisk.audit_reference` supports it with real records. For
+    **Guarantee** (:ref:`thm-schema`). The differing records are drawn afresh for each
+    pair, the shared ones from other simulated rows. The risk is exact for two records
+    of the declared law, and for whole databases if differences do not depend on shared
+    records, as for sums and means. Real people are not of that law: of logistic
+    regression, five times as many pairs exceed the level. So the guarantee does not
+    stand (:attr:`~skparisk.Certificate.private` is False), and fits warn, before
+    :func:`~skparisk.audit_reference` supports it with real records. For
     :func:`~skparisk.learn_reference` the schema only declares columns.
 
     Examples
@@ -402,12 +402,12 @@ class SchemaReference(Held, Reference):
         Parameters
         ----------
         path : str or path-like
-            A file of TOML. ``[columns.NAME]`` has one of ``range = [18, 90]``,
-            ``whole = [0, 12]`` (both ends included), ``categories = ["f", "m"]``,
-            maybe with ``weights = [3, 1]``, and ``edges = [0, 100, 500]`` with
-            ``weights = [9, 1]`` for a histogram; and maybe ``missing = 0.05``. On top,
-            ``target`` is a name or a list of names, or ``[target]`` a column as above;
-            and ``container`` is that of the class.
+            A file of TOML. ``[columns.NAME]`` has one of ``range = [18, 90]``, ``whole
+            = [0, 12]`` (both ends included), ``categories = ["f", "m"]``, maybe with
+            ``weights = [3, 1]``, and ``edges = [0, 100, 500]`` with ``weights = [9,
+            1]`` for a histogram; and maybe ``missing = 0.05``. At the top, ``target``
+            is a name or a list of names, or ``[target]`` a column as above.
+            ``container`` is as for the class.
 
         Raises
         ------
@@ -435,7 +435,7 @@ class SchemaReference(Held, Reference):
             How many, >= 1.
 
         rng : numpy.random.Generator
-            What they are drawn with.
+            Generator to draw with.
 
         Returns
         -------

@@ -131,12 +131,12 @@ class TableReference(Held, Reference):
         How databases are drawn from the table. Rows are taken to be independent draws
         from a population, one row a person.
 
-        * "leave-out": databases share none of the records in which they differ. Shared
-          records are drawn without replacement, as people are, if a database has at
-          most half as many records as the table has rows; else with replacement. The
-          guarantee is over resamples of the table. For new people the risk is at most
-          ``4 / (n_rows + 1)`` larger if differences do not depend on shared records, as
-          for sums and means, and the shape of the noise is not learned from the table
+        * "leave-out": databases share none of their differing records. Shared records
+          are drawn without replacement, as people are, if a database has at most half
+          as many records as the table has rows; else with replacement. The guarantee is
+          over resamples of the table. For new people the risk is at most ``4 / (n_rows
+          + 1)`` larger if differences do not depend on shared records, as for sums and
+          means, and the shape of the noise is not learned from the table
           (:ref:`thm-leave-out`); for others it is not known.
         * "split": each pair of rows of one half of the table is used once, and shared
           records are drawn from the other half. The guarantee is exact for two records
@@ -145,8 +145,8 @@ class TableReference(Held, Reference):
 
     groups : array-like of shape (n_rows,), default=None
         Whose each row is: ids of any kind. A record is then a person with all of their
-        rows, and so is what the claim protects (:ref:`thm-people`). They are kept
-        with the table, and not by what is fitted with it.
+        rows, and the claim protects people (:ref:`thm-people`). The table keeps them;
+        fitted estimators do not.
 
     clip : bool, default=False
         Whether private records are moved to the range of the table before they are

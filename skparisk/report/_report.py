@@ -145,7 +145,7 @@ class Policy:
         Parameters
         ----------
         certificate : Certificate
-            What is checked.
+            The certificate to check.
 
         *others : Certificate
             Of other releases of the same records, such as private scores. All
@@ -155,8 +155,8 @@ class Policy:
         Returns
         -------
         checks : tuple of Check
-            Of the guarantee, and of each rule that is set, in the order of the
-            parameters. Without a guarantee no limit is kept.
+            For the guarantee, and for each rule in use, in the order of the parameters.
+            Without a guarantee no limit is kept.
         """
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
@@ -566,16 +566,16 @@ class Report:
     Parameters
     ----------
     source : fitted estimator, Certificate, FiledCertificate, mechanism or PrivacyLedger
-        What was released. Of a ledger, all its releases together.
+        The release. Of a ledger, all its releases together.
 
     ledger : PrivacyLedger, default=None
-        What the release was charged to. None: that of `source`, if it is one.
+        Ledger that the release was charged to. None: `source`, if it is one.
 
     policy : Policy, default=None
         Limits that it is checked against.
 
     files : list of path-like, default=()
-        Files that are released: their SHA-256 is in the report.
+        Released files; the report has their SHA-256.
 
     scores : mapping of str to PrivateScore, number or text, default=None
         By name. A :class:`~skparisk.metrics.PrivateScore` adds to the claim in the
@@ -585,11 +585,11 @@ class Report:
     about : mapping of str to str, default=None
         Declarations, taken over as they are: project, data_set, product, use, not_for,
         controller, purpose, legal_basis, requester, contact, reviewer, review_date,
-        reference_source. What is not given is an empty line.
+        reference_source. Missing entries become empty lines.
 
     details : mapping of str to mapping of str to str, default=None
-        Rows to add on what is "released", on the "reference" and on the "quality": of
-        public things and of what is released alone.
+        Rows to add to the sections "released", "reference" and "quality": about public
+        things and the release alone.
 
     Attributes
     ----------
@@ -609,10 +609,10 @@ class Report:
 
     Notes
     -----
-    `id` is the SHA-256 of the document: an edited report has another one. That is no
-    signature: file the id, or the report, where it cannot be exchanged. The decision is
-    left blank, and :meth:`decide` makes a new document of it. A page has its document
-    in it, and its id on each sheet of paper.
+    `id` is the SHA-256 of the document: an edited report has another one. An id is no
+    signature: file it, or the report, where nobody can replace it. The decision is left
+    blank, and :meth:`decide` makes a new document of it. A page has its document in it,
+    and its id on each sheet of paper.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class KnownSensitivity(BaseEstimator):
         checked.
 
     norm : {"l1", "l2", "sup"}, default="l1"
-        Norm of the distance that it bounds; must be that of the law.
+        Norm of the bounded distance; must be the norm of the law.
 
     law : {"laplace", "gaussian"} or Law, default="laplace"
         Law of the noise.

@@ -32,14 +32,14 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     intercept_scaling : float, default=1.0
         Value, > 0, of a constant column; the intercept is its coefficient times this
         value. The larger it is, the less the intercept is penalized.
 
     sensitivity : SensitivitySampler, float or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. Not "bound", which
+        Source of the sensitivity: :ref:`private-parameters`. Not "bound", which
         :class:`~skparisk.PrivateLogisticRegression` has.
 
     classes, n_jobs, random_state, noise_random_state, verbose
@@ -55,10 +55,10 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         The weight that was used.
 
     penalty_choice_ : PenaltyChoice or None
-        What was compared to choose it, if it was chosen.
+        Comparison behind the choice, if there was one.
 
     released_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`.
+        The release, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -67,7 +67,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
     Private data that lack a class are fitted without a word, as an error would tell.
 
