@@ -109,7 +109,7 @@ class CostModel(ABC):
     Attributes
     ----------
     n_people : int
-        People who are to be paid, >= 1. Budgets are totals over them.
+        People to pay, >= 1. Budgets are totals over them.
 
     Raises
     ------
@@ -613,7 +613,8 @@ def frontier(
     Raises
     ------
     IncompatibleError
-        If the estimator is not private, or its parameters do not tell its guarantee.
+        If the estimator is not private, or its parameters do not determine its
+        guarantee.
 
     ValueError
         If a parameter is out of range, or unknown.
@@ -622,7 +623,7 @@ def frontier(
     -----
     **Guarantee**. No private record is used, so a level may be chosen by the result at
     no cost of privacy; the caller must ensure that `X` and `y` are public. The errors
-    are estimates, and that of a point that was chosen by them is rather too small.
+    are estimates, and the error of the best point is rather too small.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class PrivateScore:
     Parameters
     ----------
     scoring : str
-        What is scored.
+        Name of the score.
 
     value : float or ndarray of shape (n_classes, n_classes)
         The score with noise, moved into the range of such scores. In units of the
@@ -69,10 +69,10 @@ class PrivateScore:
         Of each interval, in (0, 1).
 
     n_records : int
-        Records, or people, that were scored.
+        Scored records, or people.
 
     certificate : Certificate
-        What the release guarantees.
+        Guarantee of the release.
     """
 
     scoring: str
@@ -230,7 +230,7 @@ def private_score(
     Notes
     -----
     **Guarantee**. epsilon-differentially private when one record is replaced, or one
-    person of `groups` with all of theirs, by the exact noise of
+    person of `groups` with all records. The noise is the exact noise of
     :class:`~skparisk.mechanisms.LaplaceMechanism`: a sum of scores moves by the public
     width of their range at most, a confusion matrix by 2. The caller must ensure that
     the model predicts each record by itself. Both intervals pay for noise and rounding.

@@ -426,7 +426,7 @@ class MomentsPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromMoments)
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Directions, those of most variance first.
+        Directions, in order of decreasing variance.
 
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Variance along each, and its share of all.
@@ -636,10 +636,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     **Guarantee** (:ref:`thm-moments`). As for all private estimators:
     :ref:`private-parameters`. Sums of neighboring databases differ as two records do,
     whatever the others are. So each row of a public table is used in one pair, if there
-    are enough for the risk and for the shape of the noise: the risk is then over
-    *people* of the population that the table was drawn from. One row in five gives
-    units alone. Records more than 32 scales from the center are moved there, and all
-    are rounded to a fine grid. After ``randomness="both"`` post-processing has a delta.
+    are enough for the risk and for the shape of the noise. The risk is then over
+    *people* of the population behind the table. One row in five gives units alone.
+    Records more than 32 scales from the center are moved there, and all are rounded to
+    a fine grid. After ``randomness="both"`` post-processing has a delta.
 
     Examples
     --------

@@ -527,9 +527,9 @@ def audit_reference(
         Privacy level of the audit, finite, >= 2**-20. Unitless.
 
     gamma : float, default=None
-        Risk that the verdict is about, in (0, 1). None: the requested risk, which is
-        also the least. With a perfect reference the true risk is close to that, and the
-        audit inconclusive: ask about twice as much, or fit for half.
+        Risk that the verdict is about, in (0, 1). None: the requested risk, also the
+        least. With a perfect reference the true risk is close to that, and the audit
+        inconclusive: ask about twice as much, or fit for half.
 
     n_blocks : int, default=None
         Blocks T, of ``n_rows // n_blocks`` records each: more than 20, and at most one
@@ -561,9 +561,10 @@ def audit_reference(
     Raises
     ------
     ValueError
-        If a parameter is out of range, there are too few records, they are not finite
-        numbers or share records with the reference, there is no reference, the relation
-        is "add-remove", the sensitivity is known, or an `advantage` is asked for.
+        If a parameter is out of range, or there are too few records, infinite or
+        missing numbers, or records of the reference. If there is no reference, the
+        relation is "add-remove", the sensitivity is known, or the target is an
+        `advantage`.
 
     CalibrationError
         If the noise cannot be calibrated for databases of that size.

@@ -625,9 +625,9 @@ def audit_claim(
     Parameters
     ----------
     estimator : estimator or callable
-        Anything with `fit`, whose numbers are compared after fits to either database;
-        or ``release(database)``, which returns numbers, with noise of its own in each
-        call, where a database is a tuple (X,) or (X, y). If it has a parameter `size`,
+        Anything with `fit`; its numbers are compared after fits to either database. Or
+        ``release(database)``, which returns numbers with fresh noise in each call; a
+        database is a tuple (X,) or (X, y). If it has a parameter `size`,
         ``release(database, size=n)`` returns n independent releases along the first
         axis, which takes far less time. An estimator is copied. Pairs of a reference
         are sampled once, for all fits.

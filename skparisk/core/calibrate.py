@@ -96,11 +96,11 @@ class Target:
         Additive relaxation of differential privacy, in [0, 1). Not used with "both".
 
     randomness : {"implicit", "both", "explicit"}, default="implicit"
-        What the risk is over: the pair of databases, the pair and the noise together,
-        or the noise alone, for every pair.
+        Source of the risk: the pair of databases, the pair and the noise together, or
+        the noise alone, for every pair.
 
     advantage : float, default=None
-        What an attacker may gain on average over pairs, in (0, 1), instead of a level:
+        Limit of an attacker's average gain over pairs, in (0, 1), instead of a level:
         see `of_advantage`.
 
     Raises
@@ -155,7 +155,7 @@ class Target:
             average over pairs: the total variation of the two releases, in (0, 1).
 
         gamma : float, default=0.05
-            Share of pairs, in (0, 1), that what is said of all others leaves out.
+            Share of pairs, in (0, 1), left out of the statement about all others.
 
         Examples
         --------
@@ -631,17 +631,17 @@ class Terms:
         The rule is that for as many neighbors as each database has.
 
     shape : str or NoiseShape
-        A shape that is named is learned from the first of the pairs, by whoever asks
-        for noise: nothing rests on how.
+        A named shape is learned from the first of the pairs, by the caller; no
+        guarantee depends on how.
 
     n_databases : int
-        What is exchangeable is a database with all of its neighbors.
+        Databases, each with all of its neighbors, are exchangeable.
 
     n_shape : int, default=0
         With how many of these the shape is taken from, which calibrate nothing.
 
     stricter : float or None, default=None
-        The risk that they are calibrated to, where it is less than that of the target.
+        Risk of the calibration, if less than the risk of the target.
     """
 
     target: Target
@@ -744,9 +744,9 @@ class Terms:
     def for_rows(self, n_independent: int | None) -> Self:
         """Return the terms for pairs of a table with so many disjoint pairs of rows.
 
-        They tell no more of new people than so many independent pairs: the fresh one
-        counts as one more of these, and not of all that were drawn. Where that leaves
-        nothing, or less than the pairs certify, it is the least that they do.
+        They say no more about new people than so many independent pairs: the fresh pair
+        counts as one more of these, not of all drawn pairs. Where that leaves nothing,
+        or less than the pairs certify, it is the least that they do.
         """
         asked, m = self.target.gamma, self.n_calibrating
         largest = m * self.n_neighbors
@@ -1078,10 +1078,10 @@ def find_noise(
     Parameters
     ----------
     pairs : SampledPairs
-        Of databases that are independent and alike, or exchangeable.
+        Pairs of independent, identically drawn databases, or exchangeable ones.
 
     terms : Terms
-        What is asked for.
+        The request.
 
     learn : callable, default=None
         ``learn(some, terms)`` returns the shape of the noise, of the first pairs, which

@@ -154,8 +154,8 @@ class DominatingLoss:
         the law: l1 for Laplace noise, l2 for Gaussian noise.
 
     excess : float, default=0.0
-        The most by which the loss may exceed a variable of that law, >= 0, such as
-        for noise on a grid.
+        Largest excess of the loss over a variable of that law, >= 0, such as for noise
+        on a grid.
 
     Examples
     --------
@@ -213,8 +213,8 @@ class Success(NamedTuple):
 class Advantage:
     """Gain of an attacker who knows all but which of two databases was used.
 
-    The advantage is the total variation of the two releases: the most by which any
-    event is likelier for one of them. Nothing that is computed from a release has more.
+    The advantage is the total variation of the two releases: the largest difference in
+    the probability of any event. Computations from a release never have more.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class Advantage:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-advantage`). What the certificate that it is of rests on.
+    **Guarantee** (:ref:`thm-advantage`). Assumptions of its certificate.
 
     Examples
     --------
@@ -293,7 +293,7 @@ class MeasuredRisk:
     Parameters
     ----------
     n_records, n_blocks : int
-        Records of a block without its last one; and blocks, each of which is one pair.
+        Records of a block without its last one; and number of blocks, each one pair.
 
     noisy_count : int
         How many of them exceeded the level, plus noise of privacy level `epsilon`.
@@ -358,67 +358,67 @@ class Evidence:
     Parameters
     ----------
     gamma : float
-        Risk that was asked for, in (0, 1); 0 where every pair and output keeps the
-        level, or a delta is all that was asked for.
+        Requested risk, in (0, 1); 0 if every pair and output keeps the level, or only a
+        delta was requested.
 
     sensitivity, norm : float and {"l1", "l2", "sup", "trace"}
-        What the noise is calibrated to, and in which norm.
+        Sensitivity that the noise is calibrated to, and its norm.
 
     noise_scale, law, noise_shape : float, str and str
         Scale of the noise of each output, in units of the output, or in the coordinates
-        of a shape that is not "isotropic"; and the names of law and shape.
+        of a shape other than "isotropic"; and the names of law and shape.
 
     n_records, n_outputs : int
-        Records of a database, and numbers that are released.
+        Records of a database, and released numbers.
 
     calibration : str
         The rule that chose the order statistic; "declared" for a sensitivity that the
         caller gave, "bound" for a proven one.
 
     n_pairs, order_index : int, default=None
-        Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
-        critical scale, that is used. None for a known sensitivity; an `order_index` of
-        None beside `n_pairs` is for an average of exact risks.
+        Number m of calibrating pairs, and the rank K of the sensitivity, or critical
+        scale, in use. None for a known sensitivity; an `order_index` of None beside
+        `n_pairs` is for an average of exact risks.
 
     n_unanswered, n_shape_pairs : int, default=None
         Pairs among the `n_pairs` without an answer, which count as if no noise were
         enough; and other pairs, which the shape is taken from.
 
     population, reference, for_new_people : Population, str and str
-        Whom the databases of the pairs are about, where they come from, and what a risk
-        over resamples of a table means for new people of its population.
+        Population of the databases of the pairs, their source, and the meaning of a
+        risk over resamples of a table for new people of its population.
 
     advantage : Advantage, default=None
-        What an attacker gains at the released noise, measured on the sampled pairs.
+        An attacker's gain at the released noise, measured on the sampled pairs.
 
     audit : MeasuredRisk, default=None
-        What an audit of the reference measured; it changes nothing of the claim.
+        Measurement of an audit of the reference; it does not change the claim.
 
     worst_loss : float, default=None
-        The largest loss of any pair, also outside the risk, where records are clipped
-        to a domain in which the query is proven to move only so far.
+        Largest loss of any pair, also outside the risk, if records are clipped to a
+        domain with a proven bound on the query.
 
     n_candidates : int, default=None
-        Records of which `n_records` were drawn in secret, if which of them is what the
-        claim protects.
+        Records from which `n_records` were drawn in secret, if the claim protects the
+        draw.
 
     n_neighbors : int, default=1
-        Pairs that have their first database in common: what the risk counts is a
-        database with all of them.
+        Pairs with a common first database: the risk counts databases with all of their
+        neighbors.
 
     n_constant : int, default=0
-        Outputs that differed on no sampled pair: they are not released, but what they
-        are on public records.
+        Outputs equal in every sampled pair: instead of a release, they keep their
+        public values.
 
     margin : float, default=1.0
-        What the noise is multiplied by for what a reference table as a whole is off by.
+        Factor on the noise for the error of a reference table as a whole.
 
     rows_per_person : tuple of int, default=None
         The fewest and the most rows that a person has in the reference.
 
     curve : ndarray of shape (n_points, 2), default=None
-        Other privacy levels and the risks that are certified for them at the released
-        noise. Not compared.
+        Other privacy levels, and their certified risks at the released noise. Not
+        compared.
     """
 
     gamma: float
@@ -979,8 +979,8 @@ def as_certificate(release: Any) -> Certificate:
     ----------
     release : object with `as_certificate`, float or tuple of float
         A :class:`Certificate` or a mechanism; or plain numbers, `epsilon`, (epsilon,
-        delta) or (epsilon, delta, risk), which are the caller's word. A plain risk is
-        taken to be over the pair and the noise together, the weakest reading.
+        delta) or (epsilon, delta, risk), on the caller's word. A plain risk is taken to
+        be over the pair and the noise together, the weakest reading.
 
     Raises
     ------

@@ -222,11 +222,11 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-composition`). Queries, levels and deltas may be chosen by
-    what was released before, if a limit of their sums was fixed. Risks over pairs add
-    up only if what is asked with a risk is not chosen so; the caller must ensure it.
-    Sums are those of the decimal numbers that the floats are written as, rounded up:
-    ten releases of 0.1 have the level 1.0. Source: Dwork and Roth (2014), Theorem 3.16.
+    **Guarantee** (:ref:`thm-composition`). Earlier releases may decide queries, levels
+    and deltas, if a limit of their sums was fixed. Risks over pairs add up only if
+    earlier releases do not decide the queries with a risk; the caller must ensure it.
+    Sums are of the floats' decimal numbers, rounded up: ten releases of 0.1 have the
+    level 1.0. Source: Dwork and Roth (2014), Theorem 3.16.
 
     Examples
     --------
@@ -248,9 +248,9 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
         releases is composed first.
 
     partition : {"owner", "position", "value"}
-        What a record's part follows from. "owner": who it is about, whatever its
-        values. "position": where it stands, as with the folds of a cross-validation.
-        "value": its values, as with one histogram bin or one model for each region.
+        Rule for the part of a record. "owner": its person, whatever the values.
+        "position": its place, as with the folds of a cross-validation. "value": its
+        values, as with one histogram bin or one model for each region.
 
     Returns
     -------
@@ -262,21 +262,21 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     ------
     IncompatibleError
         If a release is about neighbors for which parts overlap, see below, or about
-        others than the rest are.
+        other neighbors than the rest.
     ValueError
         If `partition` is none of these, or a release is no release.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-parallel`). Neighbors differ in one part only. The caller
-    must ensure that the parts are disjoint, and fixed without a look at the records, as
-    those of ``KFold`` are and those of stratified folds are not; for a risk over pairs,
-    that the pairs were those of the part, not of all records.
+    must ensure that the parts are disjoint, and fixed without a look at the records,
+    like the folds of ``KFold`` and unlike stratified folds. For a risk over pairs, the
+    pairs must be of the part, not of all records.
 
-    By "value" a record that is replaced may leave one part and enter another; by
-    "position" one that is removed moves all that stand behind it. Such releases are
-    refused; those without a `relation` are taken to be about the other one. Source:
-    McSherry (2009), *Privacy integrated queries*, Theorem 4.
+    By "value" a replaced record may leave one part and enter another; by "position" a
+    removed record moves all records behind it. Such releases are refused; releases
+    without a `relation` count as being about the other one. Source: McSherry (2009),
+    *Privacy integrated queries*, Theorem 4.
 
     Examples
     --------
@@ -321,18 +321,17 @@ def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
         As for :func:`compose_basic`.
 
     delta : float
-        Delta of all together, in (0, 1), above the sum of those of the releases.
+        Delta of all together, in (0, 1), above the sum of the releases' deltas.
 
     Returns
     -------
     guarantee : Certificate
         :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
-        :math:`\delta'` what is left of `delta`, and
-        :math:`\mu_i = \epsilon_i \tanh(\epsilon_i / 2)` the largest mean loss at a
-        level. Where the `loss` is known to be that of Laplace noise, its shift
-        :math:`a_i` takes the place of the level, with the mean
-        :math:`a_i + e^{-a_i} - 1`, and any `excess` is added; such a release needs no
-        delta, nor a risk over the noise. Not the smaller of this and `compose_basic`.
+        :math:`\delta'` the rest of `delta`, and :math:`\mu_i = \epsilon_i
+        \tanh(\epsilon_i / 2)` the largest mean loss at a level. If the `loss` is known
+        to be of Laplace noise, its shift :math:`a_i` replaces the level, with the mean
+        :math:`a_i + e^{-a_i} - 1`, plus any `excess`. Such a release needs no delta,
+        nor a risk over the noise. Not the smaller of this and `compose_basic`.
 
     Raises
     ------
@@ -429,14 +428,14 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     Notes
     -----
     **Guarantee** (:ref:`thm-exact`). Queries may depend on earlier releases; how many
-    there are, their levels and deltas may not. The losses are put on a grid by
-    dp-accounting such that the level only grows, by less than 1e-7 of itself for
-    hundreds of equal releases; it has some millions of points at most (1 GB). Rounding
-    errors are not proven: delta is lowered by 4e-15 for each release, 25 times the
-    largest error seen against closed forms. At a delta below that, or where a level or
-    shift is above 100, levels add up. Source: Meiser, Mohammadi (2018); Doroshenko,
-    Ghazi, Kamath, Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that
-    depend on earlier ones.
+    there are, their levels and deltas may not. dp-accounting puts the losses on a grid,
+    such that the level only grows, by less than 1e-7 of itself for hundreds of equal
+    releases. The grid has some millions of points at most (1 GB). Rounding errors are
+    not proven: delta is lowered by 4e-15 for each release, 25 times the largest error
+    seen against closed forms. At a delta below that, or where a level or shift is above
+    100, levels add up. Source: Meiser, Mohammadi (2018); Doroshenko, Ghazi, Kamath,
+    Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that depend on earlier
+    ones.
 
     Examples
     --------
@@ -554,10 +553,10 @@ def post_process(release: Any) -> Certificate:
     Returns
     -------
     guarantee : Certificate
-        "explicit": `delta` has grown by the risk, which is 0 now. "both": the numbers
-        stay, as the sum of `delta` and `risk` holds on average over pairs only; it is
-        `post_processed`, so that the words are about events, not about the loss. A
-        release without a risk over the noise: as it was.
+        "explicit": `delta` has grown by the risk, now 0. "both": the numbers stay,
+        because the sum of `delta` and `risk` holds only on average over pairs. It is
+        `post_processed`, and its words are about events, not about the loss. A release
+        without a risk over the noise: as it was.
 
     Raises
     ------
@@ -566,9 +565,9 @@ def post_process(release: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-conversions`). What is computed must not look at the
-    private records again. A bound of how likely a large loss is does not survive, since
-    a result of large loss may be merged with a likely one: if the loss exceeds
+    **Guarantee** (:ref:`thm-conversions`). The computation must not look at the private
+    records again. A bound on the probability of a large loss does not survive, because
+    a result of large loss may merge with a likely one. If the loss exceeds
     :math:`\epsilon` with probability at most :math:`\gamma`, any event is at most
     :math:`e^\epsilon` times as likely, plus :math:`\gamma`, for the neighbor. With a
     risk over the noise this is so for every pair; with one over pair and noise only on
@@ -608,9 +607,9 @@ def group_privacy(release: Any, size: int) -> Certificate:
     Returns
     -------
     guarantee : Certificate
-        Level :math:`k\epsilon`; delta, and a risk that is a part of it, times
-        :math:`\sum_{j<k} e^{j\epsilon}`; a risk over pairs alone times k. Its
-        `group_size` is k times what it was. The law of the loss is not kept.
+        Level :math:`k\epsilon`; delta, and a risk within it, times :math:`\sum_{j<k}
+        e^{j\epsilon}`; a risk over pairs alone times k. Its `group_size` grows k-fold.
+        The law of the loss is not kept.
 
     Raises
     ------
@@ -621,11 +620,11 @@ def group_privacy(release: Any, size: int) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-conversions`). Without risk: for all databases that are k
-    steps apart. With a risk over pairs: if each of the k steps is distributed as a
-    fresh pair, the steps need not be independent. Two steps of relation "add-remove"
-    are one replaced record. Source: Dwork and Roth (2014), Theorem 2.2; Vadhan (2017),
-    *The complexity of differential privacy*, Lemma 2.2.
+    **Guarantee** (:ref:`thm-conversions`). Without risk: for all databases k steps
+    apart. With a risk over pairs: if each of the k steps is distributed as a fresh
+    pair, the steps need not be independent. Two steps of relation "add-remove" are one
+    replaced record. Source: Dwork and Roth (2014), Theorem 2.2; Vadhan (2017), *The
+    complexity of differential privacy*, Lemma 2.2.
 
     Examples
     --------

@@ -190,8 +190,8 @@ class AdditiveNoise(OnGrid):
     """Exact noise with a law, a scale and a shape, on a power-of-two grid.
 
     Values are mapped to the coordinates of the shape and rounded to multiples of the
-    grid, noise is added in whole numbers, and the sum is converted back: what is
-    released is a function of the noisy whole numbers only.
+    grid. Noise is added in whole numbers, and the sum is converted back. So the release
+    is a function of the noisy whole numbers only.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class AdditiveNoise(OnGrid):
         The grid is 2**exponent, in the coordinates of the shape.
 
     n_outputs : int, default=1
-        Number of values that are released together, >= 1.
+        Number of values released together, >= 1.
 
     shape : NoiseShape, default=NoiseShape()
         How much noise each direction gets.
@@ -229,8 +229,8 @@ class AdditiveNoise(OnGrid):
 
     Notes
     -----
-    **Guarantee**. None by itself: what a scale guarantees follows from how it was
-    calibrated. Sampling is exact (Canonne, Kamath and Steinke 2020). Floating-point
+    **Guarantee**. None by itself: the guarantee of a scale follows from its
+    calibration. Sampling is exact (Canonne, Kamath and Steinke 2020). Floating-point
     noise instead would give the values away by its low bits (Mironov 2012).
 
     Examples
@@ -308,7 +308,7 @@ class AdditiveNoise(OnGrid):
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of the noise, of shape (n_outputs, n_outputs).
 
-        For standard errors of what is released.
+        For standard errors of the release.
         """
         units = self.noise_scale * self.law.deviation
         with np.errstate(over="ignore"):
@@ -320,8 +320,8 @@ class AdditiveNoise(OnGrid):
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], _Floats]:
         """Return a function that adds the noise; it checks and allocates first.
 
-        Of finite numbers, of which each row is a release of its own and has `n_outputs`
-        of them. ``draw(source)`` returns them with fresh noise, made of random bytes.
+        Finite numbers. Each row, of `n_outputs` numbers, is a release of its own.
+        ``draw(source)`` returns them with fresh noise, made of random bytes.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == 0 or values.shape[-1] != self.n_outputs:

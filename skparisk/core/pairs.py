@@ -87,32 +87,31 @@ class Withheld:
 class SampledPairs:
     """Differences of a query on sampled pairs of neighboring databases.
 
-    One object for all samplers that are calibrated from the same pairs: if the
-    reference turns out to be private, `withhold` takes them from all of these.
+    One object for all samplers calibrated from the same pairs: if the reference turns
+    out to be private, `withhold` takes the pairs from all of them.
 
     Parameters
     ----------
     differences : ndarray of shape (n_pairs, n_outputs)
-        Answers on the first database minus those on the second; infinite for a pair
-        without an answer, and `failure` says why.
+        Answers on the first database minus answers on the second; infinite for a pair
+        without an answer, with the reason in `failure`.
 
     errors, rounding : ndarray of shape (n_outputs,)
-        The most that each number of a difference may be off, by which distances are
-        larger (None: nothing); and what is mere rounding if an output differs by no
-        more.
+        Largest error of each number of a difference, which enlarges distances (None: no
+        error); and the largest difference of each output that counts as rounding.
 
     draw_seed : int
         Of the noise that pairs are tried with.
 
     sketch, schema, form, domain, learning : optional
-        What the reference keeps with them, of which nothing is used here.
+        Data of the reference, unused here.
 
     largest_move : LargestMove or None
-        The most that answers can be apart in the domain, where that is proven.
+        Proven largest distance of answers in the domain, if there is one.
 
     answer, weights : ndarray or None
-        For whoever learns a shape: answers on a database of the reference, of shape
-        (n_outputs,), and how much errors weigh, of shape (n_outputs, n_outputs).
+        For learning a shape: answers on a database of the reference, of shape
+        (n_outputs,), and weights of errors, of shape (n_outputs, n_outputs).
 
     n_independent : int or None
         As how many independent pairs they count, if they are drawn from few records.
@@ -129,11 +128,11 @@ class SampledPairs:
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
 
     constant : Constant or None
-        Outputs that differ in no pair, which are not released.
+        Outputs that differ in no pair, and are not released.
 
     margin : callable or None
-        ``margin(distances, shape, law, index, gamma)`` returns by what noise is to be
-        multiplied, at least 1, for what a table as a whole is off by.
+        ``margin(distances, shape, law, index, gamma)`` returns the factor on the noise,
+        at least 1, for the error of a table as a whole.
     """
 
     differences: NDArray[np.float64]

@@ -30,11 +30,11 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     Parameters
     ----------
     C : float, "auto" or None, default=None
-        Weight of the losses, > 0, as in `LogisticRegression`: the larger it is, the
-        smaller is the penalty. "auto": the one with which simulated releases on the
-        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
-        as "auto" where there is a public reference to choose on and `epsilon` is
-        finite; that of a fitted sampler; else 1.0, as in `LogisticRegression`.
+        Weight of the losses, > 0, as in `LogisticRegression`; a larger weight means a
+        smaller penalty. "auto": the best weight in simulated releases on the public
+        reference, at no privacy cost (:ref:`choice-of-penalty`). None: "auto" if there
+        is a public reference and `epsilon` is finite; else the weight of a fitted
+        sampler; else 1.0, as in `LogisticRegression`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -44,17 +44,17 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Source of the sensitivity: :ref:`private-parameters`. "bound" is
-        :func:`logistic_sensitivity_bound`: rows are clipped to `x_norm`, and the
-        intercept is the coefficient of a constant column, so that it is penalized,
-        unlike that of `LogisticRegression`.
+        :func:`logistic_sensitivity_bound`: rows are clipped to `x_norm`. The intercept
+        is the coefficient of a constant column, hence penalized, unlike in
+        `LogisticRegression`.
 
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "reference": what is released is a correction to a logistic regression of the
-        public records, and is weighed with that: :ref:`private-parameters`. "auto":
-        wherever there are such records, and noise.
+        "reference" releases a correction to a logistic regression of the public
+        records, and weighs both: :ref:`private-parameters`. "auto" does so if there are
+        such records, and noise.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -66,7 +66,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     C_ : float
-        The weight that was used.
+        The weight in use.
 
     penalty_choice_ : PenaltyChoice or None
         Comparison behind the choice, if there was one.

@@ -124,7 +124,7 @@ class LaplaceMechanism(_AdditiveMechanism):
         Privacy level, in (0, inf]. Infinite: values are released as they are.
 
     n_outputs : int, default=1
-        Number of values that are released together, >= 1.
+        Number of values released together, >= 1.
 
     Attributes
     ----------

@@ -248,7 +248,7 @@ class RandomizedResponse:
         Probability of the true answer, rounded to the nearest floating-point number.
 
     weights : tuple of int
-        Those of the true and of each other answer: the exact law.
+        Weights of the true answer and of each other answer: the exact law.
 
     Raises
     ------
@@ -382,7 +382,7 @@ class RandomizedResponse:
         -------
         proportions : ndarray of shape (n_answers,)
             (share of responses - q)/(p - q), with p the probability of the truth and q
-            that of each other answer. Unbiased, of sum 1; single ones may be below 0.
+            of each other answer. Unbiased, of sum 1; single ones may be below 0.
 
         Raises
         ------

@@ -55,7 +55,7 @@ class _Chooser(OnGrid):
         Returns
         -------
         probabilities : ndarray of the shape of `scores`
-            Those that the choice has exactly, in floating point.
+            The exact probabilities of the choice, in floating point.
 
         Raises
         ------
@@ -161,8 +161,8 @@ class ExponentialMechanism(_Chooser):
     Parameters
     ----------
     sensitivity : float
-        Largest difference of a candidate's scores for neighboring databases, that is
-        the sup-norm sensitivity of all scores together; finite, > 0, or >= 0 with
+        Largest difference of a candidate's scores for neighboring databases, the
+        sup-norm sensitivity of all scores together; finite, > 0, or >= 0 with
         ``epsilon=inf``. In units of the scores.
 
     epsilon : float

@@ -290,12 +290,11 @@ def compose_privacy_at_risk(
     :math:`\mu = c \epsilon (e^\epsilon - 1) + (1 - c) \epsilon_0 (e^{\epsilon_0} - 1)`.
     Source: Dandekar, Basu, Bressan (2021), Theorem 3 and Corollary 1.
 
-    **Not a guarantee** (:ref:`thm-laplace-composition`). The mean is that of a mixture
-    of two mechanisms, which the Laplace mechanism is not: its true mean is larger. For
+    **Not a guarantee** (:ref:`thm-laplace-composition`). The mean belongs to a mixture
+    of two mechanisms. The Laplace mechanism is none, and its true mean is larger. For
     300 releases of level 0.5 the journal's level at delta 1e-5 is 63.07407, and the
-    exact one is 63.98180. No violation
-    of the preprint's is known at the confidence of `dandekar_confidence`. Use
-    `compose_exact` or `compose_advanced`.
+    exact one is 63.98180. No violation of the preprint's is known at the confidence of
+    `dandekar_confidence`. Use `compose_exact` or `compose_advanced`.
 
     Examples
     --------

@@ -36,16 +36,16 @@ class PairDifferences:
     Parameters
     ----------
     values : ndarray of shape (n_pairs, n_outputs)
-        Answer on the first database minus answer on the second. Infinite for a pair of
-        which one database could not be answered.
+        Answer on the first database minus answer on the second. Infinite for a pair
+        with an unanswered database.
 
     errors : ndarray of shape (n_outputs,), default=None
         The most that each number may be off. None: these are the differences of the
         very answers that would be released.
 
     sizes : ndarray of shape (n_outputs,), default=None
-        The largest answers, from which follows what is rounding if an output differs by
-        no more. None: the errors alone tell.
+        The largest answers, which determine the largest difference that counts as
+        rounding. None: the errors alone decide.
 
     failure : str, default=None
         Why a database could not be answered, where one could not.
@@ -83,13 +83,12 @@ class Query:
     A class that implements this guarantees that its answer is a function of the
     database alone, and that what `on_pool` returns are the differences of such answers,
     but for the errors that it says. It may assume that records are an array of finite
-    numbers, unless it says `any_table`, and that a pool is not changed. A sampler that
-    is fitted serves an equal query, so that queries are equal only if they answer
-    alike.
+    numbers, unless it says `any_table`, and that a pool is not changed. A fitted
+    sampler serves an equal query, so queries must be equal only if they answer alike.
 
-    What a query of this package knows of its answers is about these alone. So a class
-    of one's own that inherits from one has none of it, but for what it says itself: it
-    is asked about both databases of each pair.
+    Claims of a query of this package are about its own answers alone. So your own
+    subclass inherits no such claim, and makes only its own; it answers both databases
+    of each pair.
 
     Attributes
     ----------
@@ -97,7 +96,7 @@ class Query:
         Whether it takes records as they are given, and not only finite numbers.
 
     is_sum : bool
-        Whether answers on neighbors differ by what one record adds, exactly. Whatever
+        Whether answers on neighbors differ exactly by the terms of one record. Whatever
         the records are that both have: these are then not drawn, so that a table gives
         as many pairs as it has pairs of rows.
 
@@ -105,14 +104,13 @@ class Query:
         Whether it is a sum over the records divided by their number.
 
     is_correction : bool
-        Whether it corrects a fit of public records, and takes what that leaves. Pairs
-        are then drawn from rows as they are under fits to the other rows, and those of
-        no other query are.
+        Whether it corrects a fit of public records, and takes what that leaves. Only
+        for such a query, pairs are drawn from rows under fits to the other rows.
 
     is_repeatable : bool
         Whether it is known that it answers alike when it is asked again: without random
-        numbers, and without a change of itself. Where that is not known it is asked
-        twice about a sampled database.
+        numbers, and without a change of itself. Otherwise it answers a sampled database
+        twice.
     """
 
     any_table = False
@@ -155,7 +153,8 @@ class Query:
     def is_smooth(self) -> bool:
         """Whether it is a sum, a mean, or a minimizer of a smooth loss of sums.
 
-        Of these, as measured, databases of few rows that repeat tell as much as others.
+        For these, measurements show that databases of few, repeated rows say as much as
+        others.
         """
         return self.is_sum or self.is_mean
 
@@ -186,8 +185,8 @@ class Query:
     def rounding(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the largest difference of an output that counts as rounding.
 
-        From the largest answers that were given: a share of each, but all of one that
-        is next to nothing beside the others.
+        From the largest answers: a share of each, but all of an answer that is
+        negligible beside the others.
         """
         return rounding_of(sizes, _NOTHING)
 
@@ -200,18 +199,18 @@ class Query:
     ) -> LargestMove | None:
         """Return the largest distance of answers on neighbors in a domain.
 
-        Of any two of them, whatever the reference, rounding included; of databases of
-        which the larger has `n_records`. None where that is not proven.
+        For any two neighbors, whatever the reference, rounding included; the larger
+        database has `n_records`. None without a proof.
         """
         return None
 
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return the weight of an error in each output.
 
-        For the public records X of a database, as the query is given them: a matrix W,
-        of shape (n_outputs, n_outputs), by which an error e costs e' W e, such as the
-        mean square of what it does to predictions at these records. Noise is shaped by
-        it (:ref:`thm-noise-shape`), which no guarantee rests on. None: not known.
+        For the public records X of a database, in the form of the query: a matrix W of
+        shape (n_outputs, n_outputs). An error e costs e' W e, such as its mean square
+        effect on predictions at these records. Noise is shaped by it
+        (:ref:`thm-noise-shape`), which no guarantee rests on. None: not known.
         """
         return None
 
@@ -228,8 +227,8 @@ class Query:
     def resized(self, share: float) -> Query:
         """Rescale the penalty to another number of records.
 
-        What is weighed against a sum over records, such as a penalty, is changed with
-        the number of these. Without any, it is the same query.
+        A term weighed against a sum over records, such as a penalty, changes with their
+        number. Without any, it is the same query.
         """
         return self
 
@@ -265,8 +264,8 @@ class Query:
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare a pool for all pairs, and return the function of their differences.
 
-        The returned function maps a `NeighborPairs` block to `PairDifferences`, which
-        are moved away from zero by what they may be off.
+        The returned function maps a `NeighborPairs` block to `PairDifferences`, moved
+        away from zero by their largest error.
         """
         return self._plain_differences
 
@@ -321,12 +320,12 @@ class FunctionQuery(Query):
     Parameters
     ----------
     function : callable
-        ``function(X)`` or ``function(X, y)``, returns a number or an array, which
-        is flattened. `X` is what was given: a data frame, a sparse matrix in CSR, a
-        1-d array of texts, or an array, of floats where it has only numbers. Values may
-        be missing. A frame is made an array where the public records are one, or what a
-        sampler is fitted with. `y` is an array of floats or of labels; it is passed if
-        a second positional argument is required or is named "y".
+        ``function(X)`` or ``function(X, y)``, returns a number or an array, to be
+        flattened. `X` comes as given: a data frame, a sparse matrix in CSR, a 1-d array
+        of texts, or an array, of floats if it has only numbers. Values may be missing.
+        A frame becomes an array if the public records, or the data that a sampler is
+        fitted with, are one. `y` is an array of floats or of labels; it is passed if a
+        second positional argument is required or is named "y".
 
     Examples
     --------

@@ -161,7 +161,7 @@ class CellsQuery(SumQuery):
     Parameters
     ----------
     questions : sequence of CellSums
-        What is asked.
+        The questions.
 
     weight : tuple of str and float, default=None
         A column whose number, clipped to [0, `weight[1]`], says how much a record
@@ -171,9 +171,9 @@ class CellsQuery(SumQuery):
     -----
     **Guarantee** (:ref:`thm-tables`). Each record is in one cell of each question. It
     adds there 1, and for each summed column a whole number of steps in [-1, 1], or 0
-    and a 1 for what is missing; or as much times a weight in [0, 1]. Sums are exact, so
-    that answers on neighbors differ by what one record adds. Any value has a cell:
-    nothing is refused that is private.
+    and a 1 for a missing value; or as much times a weight in [0, 1]. Sums are exact, so
+    answers on neighbors differ by the terms of one record. Any value has a cell: no
+    private value is refused.
     """
 
     questions: Sequence[CellSums]

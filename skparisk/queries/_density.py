@@ -47,7 +47,7 @@ def kernel_density_sensitivity_bound(
         Features, d >= 1.
 
     kernel : str, default="gaussian"
-        One of those of scikit-learn's `KernelDensity`.
+        A kernel of scikit-learn's `KernelDensity`.
 
     Returns
     -------
@@ -174,8 +174,8 @@ class DensityQuery(SumQuery):
         Returns
         -------
         bound : float
-            :func:`kernel_density_sensitivity_bound`, and what the answers may be
-            off by rounding.
+            :func:`kernel_density_sensitivity_bound`, plus the rounding error of the
+            answers.
         """
         exact = kernel_density_sensitivity_bound(
             n_records, self.bandwidth, len(self.bounds), self.kernel

@@ -132,7 +132,7 @@ class EstimatorQuery(LearnedQuery):
         Fitted afresh on each database. Must be a function of it: see `repeatable`.
 
     reader : AttributeReader or PredictionReader
-        What is released.
+        Reader of the released numbers.
 
     shapes : mapping of str to tuple of int
         The shape of each array that the reader returns; others are refused.
@@ -144,25 +144,25 @@ class EstimatorQuery(LearnedQuery):
         The labels that the estimator is fitted with in their place.
 
     align : callable, default=None
-        ``align(numbers, anchor)`` returns the same numbers, for fits that are defined
-        up to sign or order, as close to the anchor as they can be.
+        ``align(numbers, anchor)`` returns the same numbers, for fits defined up to sign
+        or order, as close to the anchor as possible.
 
     anchor : mapping of str to ndarray, default=None
         The numbers of a fit on a public database.
 
     asked : estimator, default=None
-        The estimator before steps of it were fitted on public records, for which
-        queries are equal. None: `estimator`.
+        The estimator before its steps were fitted on public records; it decides
+        equality of queries. None: `estimator`.
 
     template : object, default=None
-        What the released numbers are put into. It knows nothing of private records.
+        Model to put the released numbers into. It knows nothing of private records.
 
     front : Pipeline, default=None
         Of a Pipeline all steps but the last, fitted on public records: they transform
         each record by itself, so that the records of a pool are transformed once.
 
     public_steps : object, default=None
-        Names of all steps that were fitted on public records.
+        Names of all steps fitted on public records.
 
     sample_weights : SampleWeights, default=None
         Of records whose targets have weights beside them.

@@ -243,7 +243,7 @@ class TargetAddend:
         What targets are clipped to.
 
     center, unit : ndarray of shape (n_targets,)
-        What is taken off, and what they are then divided by.
+        Shift, and divisor after it.
 
     n_records : int
         Of a database: its sums are exact, whatever the order.
@@ -332,7 +332,7 @@ class Leaves:
 
     cells : sequence of ndarray of shape (n_nodes,)
         For each tree, the cell of each of its nodes: cells are leaves, or nodes with
-        all that is below. Each tree has numbers of its own.
+        everything below. Each tree has numbers of its own.
 
     n_cells : int
         Cells of all trees.
@@ -461,7 +461,7 @@ class LeafQuery(LearnedQuery, SumQuery):
         The cells.
 
     addend : ClassAddend or TargetAddend
-        What is summed: counts of classes, or a count and sums of targets.
+        Terms of the sums: counts of classes, or a count and sums of targets.
 
     asked : estimator
         The estimator whose leaf values follow from the sums. Queries are equal if they
@@ -471,16 +471,16 @@ class LeafQuery(LearnedQuery, SumQuery):
         For classifiers: the labels of the classes.
 
     template : object, default=None
-        What the released sums are put into. It knows nothing of private records.
+        Model to put the released sums into. It knows nothing of private records.
 
     public_steps : object, default=None
-        Names of all steps that were fitted on public records.
+        Names of all steps fitted on public records.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-leaves`). Differences of pairs, and the largest of any
-    neighbors, are exact: sums are of whole numbers of steps of a grid, and steps before
-    the trees are given one record at a time, unless they are known to look at no other.
+    neighbors, are exact: sums are of whole grid steps, and steps before the trees see
+    one record at a time, unless they are known to treat each by itself.
 
     Examples
     --------
@@ -546,9 +546,8 @@ class LeafQuery(LearnedQuery, SumQuery):
 
         Notes
         -----
-        **Guarantee** (:ref:`thm-leaves`). For counts of classes in T trees that is 2 T,
-        and the square root of 2 T, and neighbors attain it; T and its root with
-        "add-remove".
+        **Guarantee** (:ref:`thm-leaves`). For counts of classes in T trees: 2 T, and
+        the square root of 2 T, attained by neighbors; T and its root with "add-remove".
         """
         check_relation(relation)
         _, l1, l2 = self.addend.largest(relation)

@@ -134,7 +134,7 @@ class MappedQuery(LinearQuery):
 class UnitsQuery(MappedQuery):
     """Answer of a linear model on rescaled records, in the original units.
 
-    So only what the penalty weighs is another thing: coefficient j times unit j.
+    So only the penalty changes: it weighs coefficient j times unit j.
 
     Parameters
     ----------

@@ -49,14 +49,13 @@ class LogisticRegressionQuery(WeightedQuery):
     rounding errors (scikit-learn's default solver stops earlier). Of more than two
     classes, the intercepts are shifted to the sum 0.
 
-    A database without one of the classes has no minimizer where intercepts are
-    free. The answer is then 0, as an error would tell that the class is missing.
-    *Sampled* databases without one of the classes count as not answered: such a pair
-    needs infinite noise.
+    A database without one of the classes has no minimizer where intercepts are free.
+    The answer is then 0, because an error would reveal the missing class. *Sampled*
+    databases without one of the classes count as not answered: such a pair needs
+    infinite noise.
 
-    Labels may have columns beside them, one for each class but the first: scores
-    that each record has already, relative to those of the first class, to which the
-    answer adds.
+    Labels may have columns beside them, one for each class but the first: scores that
+    each record has already, relative to the first class, to which the answer adds.
 
     Examples
     --------

@@ -40,8 +40,8 @@ class MomentsQuery(SumQuery):
     """Sums of all columns, and of the products of all pairs of columns.
 
     Of features and targets together, each moved by `center` and divided by `scale`,
-    which must be public. How many records there are is part of the answer only where
-    that is not public, as of people with several rows.
+    which must be public. The number of records is part of the answer only if it is not
+    public, as for people with several rows.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class MomentsQuery(SumQuery):
         Records are moved to within so many scales of the center, in each column. > 0.
 
     radius : float, default=None
-        Features that are longer, in scales, are shortened to that l2 norm. > 0.
+        Longer features, in scales, are shortened to that l2 norm. > 0.
 
     counts_rows : bool, default=False
         Whether the number of records, or the sum of their weights, is the last output.
@@ -73,8 +73,8 @@ class MomentsQuery(SumQuery):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-moments`). A record is rounded to a grid that is as fine as
-    `n_records` and `limit` let sums be exact. So two answers differ by exactly what two
+    **Guarantee** (:ref:`thm-moments`). Records are rounded to the finest grid for which
+    `n_records` and `limit` keep sums exact. So two answers differ by exactly what two
     records differ by, whatever the others are and in whatever order they are summed.
 
     Outputs are the sums of the columns, in order, and then of the products of columns i

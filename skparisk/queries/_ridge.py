@@ -36,9 +36,9 @@ class RidgeQuery(LinearQuery, SumQuery):
     -----
     The answer holds ``coef_`` and then ``intercept_``, flattened.
 
-    A record adds the products of its numbers with each other, of features and targets
-    that are moved by `center`. From the sums follow the normal equations, which `Ridge`
-    solves as well; where they are singular, the shortest of all solutions is taken.
+    A record adds the products of its numbers with each other: features and targets,
+    shifted by `center`. From the sums follow the normal equations, which `Ridge` solves
+    as well; where they are singular, the shortest of all solutions is taken.
 
     Examples
     --------

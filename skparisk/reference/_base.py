@@ -42,11 +42,11 @@ class RecordPool:
         Numbers, or labels.
 
     ends : ndarray of shape (n_records,), default=None
-        Where the rows of each record end, if that is a person: these follow each other.
+        End of the rows of each record, if records are people with consecutive rows.
         None: each row is a record.
 
     weights : ndarray of shape (n_rows,), default=None
-        How much rows count, where that is known and not yet among the targets.
+        Weights of rows, if known and not yet among the targets.
     """
 
     X: Records
@@ -146,11 +146,11 @@ class DrawnRecords:
         The records.
 
     own : ndarray of shape (n_pairs, n_own)
-        Those that only one database of a pair has.
+        Records that only one database of a pair has.
 
     draw_shared : callable
-        Returns those that both have, of shape (n_pairs, n_shared), in any order; or how
-        often each record of the pool is there, of shape (n_pairs, n_rows), as unsigned
+        Returns the shared records, of shape (n_pairs, n_shared), in any order; or the
+        count of each record of the pool, of shape (n_pairs, n_rows), as unsigned
         integers. Called once at most, after `own` was drawn.
 
     rng : numpy.random.Generator
@@ -187,10 +187,10 @@ class Held:
 class Reference(Protocol):
     """A population of records; subclasses define `description` and `bind`.
 
-    A subclass guarantees that `bind` draws pairs that are independent and alike, or
-    exchangeable with a fresh pair of the population that `description` names; and that
-    nothing of it depends on private records. It may assume that a source is asked for
-    its pairs in order, each once, and by independent generators.
+    A subclass guarantees that `bind` draws independent, identically distributed pairs,
+    or pairs exchangeable with a fresh pair of the population in `description`. Nothing
+    of it may depend on private records. It may assume that a source is asked for its
+    pairs in order, each once, and by independent generators.
     """
 
     @property
@@ -222,7 +222,7 @@ class Reference(Protocol):
     def form(self) -> PublicForm | None:
         """Container and types to cast private records to, if known.
 
-        None: those of the first database that is drawn.
+        None: the form of the first drawn database.
         """
         return None
 
@@ -230,8 +230,8 @@ class Reference(Protocol):
     def domain(self) -> Domain | None:
         """Ranges to which private records are clipped.
 
-        Must leave the records of `bind` as they are, and must not depend on those in
-        which the databases of a pair differ, unless the risk is over resamples of them.
+        Must leave the records of `bind` as they are. Must not depend on the differing
+        records of a pair, unless the risk is over resamples of them.
         """
         return None
 
@@ -254,7 +254,7 @@ class Reference(Protocol):
     def whole(self) -> RecordPool | None:
         """Public records to learn structure from, such as categories.
 
-        None if there are none but those that are drawn for pairs.
+        None if there are only the records drawn for pairs.
         """
         return None
 

@@ -18,7 +18,8 @@ class ReferenceComparison:
 
     public_only : float
         Score of a fit to public records alone, without noise, by cross-validation in
-        five folds. Its penalty is that of the corrected public fit, or scikit-learn's.
+        five folds. Its penalty is the penalty of the corrected public fit, or
+        scikit-learn's.
 
     n_reference : int
         Public records.
@@ -35,7 +36,7 @@ class ReferenceComparison:
     Notes
     -----
     **Guarantee**. None is needed: this is post-processing of the release and of public
-    records, so it is free. It is about people such as those of the reference.
+    records, so it is free. It is about people like those in the reference.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class ReferenceComparison:
 
     @property
     def gap(self) -> float:
-        """Score of public records alone, minus that of the private model."""
+        """Score of public records alone minus score of the private model."""
         return self.public_only - self.private
 
     @property

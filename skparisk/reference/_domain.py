@@ -43,7 +43,7 @@ class Interval:
         The ends, which belong to it. Finite, ``low <= high``.
 
     missing : bool, default=False
-        Whether a value may be missing. If not, the middle stands for what is missing.
+        Whether a value may be missing. If not, the middle replaces a missing value.
 
     Raises
     ------
@@ -102,8 +102,8 @@ class Categories:
         True are one.
 
     default : object, default=None
-        What stands for a value that is no category, and for one that is missing if
-        None is no category. None: the first category that is not None.
+        Replacement of a value outside the categories, and of a missing one if None is
+        no category. None: the first category other than None.
 
     Raises
     ------
@@ -200,9 +200,8 @@ class Domain:
 
     Notes
     -----
-    A map to a domain that is fixed before private records are seen keeps every
-    guarantee: neighboring databases stay neighbors, or become equal
-    (:ref:`thm-schema`).
+    A map to a domain fixed before private records are seen keeps every guarantee:
+    neighboring databases stay neighbors, or become equal (:ref:`thm-schema`).
 
     Examples
     --------
@@ -272,9 +271,9 @@ class Domain:
         Returns
         -------
         domain : Domain
-            Ranges of numbers; of texts and truth values those that are there, with the
-            most frequent as the default. Dates, durations, and texts of one dimension
-            may be anything.
+            Ranges of numbers; the present texts and truth values, with the most
+            frequent as the default. Dates, durations, and texts of one dimension may be
+            anything.
 
         Raises
         ------
@@ -295,7 +294,7 @@ class Domain:
         Parameters
         ----------
         X : ndarray or data frame
-            Records as a :class:`RecordPool` has them, which are not changed.
+            Records in the form of a :class:`RecordPool`; they stay unchanged.
 
         y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets.
@@ -303,8 +302,8 @@ class Domain:
         Returns
         -------
         X : like `X`
-            Numbers are moved to the nearest end of their range, and what is no category
-            becomes the default. In a frame ranges are of floats, and categories of
+            Numbers are moved to the nearest end of their range, and unknown categories
+            become the default. In a frame ranges are of floats, and categories of
             objects (pandas) or of a type that has them (polars).
 
         y : ndarray or None

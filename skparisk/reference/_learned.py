@@ -131,8 +131,7 @@ class LearnedSplit:
         What pairs are drawn from: public, by post-processing.
 
     others : ndarray of shape (n_others,)
-        Positions of the records that were not learned from, in random order: releases
-        are about these.
+        Positions of the records left for releases, in random order.
     """
 
     reference: LearnedReference

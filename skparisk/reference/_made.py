@@ -41,13 +41,13 @@ class CallableReference(Reference):
         and the only source of randomness that it may use.
 
     description : str, default=None
-        What is written on a certificate. None: the name of the function.
+        Text for the certificate. None: the name of the function.
 
     Notes
     -----
     A generative model must have been fitted to public records, or with a guarantee of
-    its own. ``np.random.RandomState(rng.bit_generator)`` is the generator in the form
-    that those of scikit-learn take.
+    its own. ``np.random.RandomState(rng.bit_generator)`` is the same generator for
+    scikit-learn.
 
     Examples
     --------

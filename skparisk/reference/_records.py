@@ -217,8 +217,8 @@ class Schema:
         Names of the columns, where they have some.
 
     kinds : tuple of str
-        What each column holds: "number", "boolean", "text", "date", "duration", "time",
-        or several of these. "missing" where nothing is there, which fits anything.
+        Kind of each column: "number", "boolean", "text", "date", "duration", "time", or
+        several of these; "missing" for an empty column, which fits anything.
 
     Examples
     --------

@@ -120,9 +120,9 @@ class TableReference(Held, Reference):
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        Public records: numbers, texts, booleans and dates, some of which may be
-        missing, in an array or a data frame of pandas or polars; a sparse matrix; or
-        texts, of shape (n_rows,). Most queries take only finite numbers.
+        Public records: numbers, texts, booleans and dates, possibly missing, in an
+        array or a data frame of pandas or polars; a sparse matrix; or texts, of shape
+        (n_rows,). Most queries take only finite numbers.
 
     y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
         Their targets: finite numbers, or labels, of shape (n_rows,).

@@ -79,7 +79,7 @@ def sample_differences(
     Parameters
     ----------
     query : Query
-        What to answer on both databases of a pair.
+        Query to answer on both databases of a pair.
 
     reference : Reference
         Where records come from.
@@ -93,8 +93,8 @@ def sample_differences(
     Returns
     -------
     differences : ndarray of shape (n_pairs, n_outputs)
-        Infinite for a pair of which one database has no answer: the query failed, or
-        returned NaN or infinity.
+        Infinite for a pair with an unanswered database: the query failed, or returned
+        NaN or infinity.
 
     Raises
     ------

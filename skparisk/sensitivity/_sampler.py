@@ -328,10 +328,10 @@ default="auto"
         public but for that one record.
 
     n_pairs : int or "auto", default="auto"
-        Sampled pairs. More pairs mean a risk closer to `gamma`, so less noise; see
-        :func:`~skparisk.core.required_pairs` for the least. "auto": 1000 at the usual
-        targets; else five times the fewest that `calibration` needs, plus the pairs for
-        the shape.
+        Number of sampled pairs. More pairs mean a risk closer to `gamma`, so less
+        noise; see :func:`~skparisk.core.required_pairs` for the least. "auto": 1000 at
+        the usual targets; else five times the fewest that `calibration` needs, plus the
+        pairs for the shape.
 
     neighbors_per_database : int, default=1
         Pairs that have their first database in common, >= 1: each sampled database is
@@ -393,10 +393,10 @@ default="auto"
         lose the pairs if the reference turns out to be private.
 
     query_ : Query
-        What was sampled.
+        The sampled query.
 
     n_pairs_ : int
-        Pairs that were sampled.
+        Number of sampled pairs.
 
     n_records_, n_outputs_, n_features_in_ : int
         Records, released numbers and features of a database.
@@ -489,10 +489,10 @@ default="auto"
         Raises
         ------
         ValueError
-            If a parameter is out of range, a number is not finite (NaN is left to a
-            query of any table), targets are missing, or the query cannot be copied,
-            does not return numbers, always as many, or answers differently when it is
-            asked twice.
+            If a parameter is out of range, a number is not finite (queries of any table
+            may take NaN), or targets are missing. If the query cannot be copied, does
+            not return a fixed number of numbers, or answers differently when asked
+            twice.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or

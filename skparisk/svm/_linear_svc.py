@@ -19,14 +19,14 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     Parameters
     ----------
     C : float, "auto" or None, default=None
-        Weight of the losses, > 0, as in `LinearSVC`: the larger it is, the
-        smaller is the penalty. "auto": the one with which simulated releases on the
-        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
-        as "auto" where there is a public reference to choose on and `epsilon` is
-        finite; that of a fitted sampler; else 1.0, as in `LinearSVC`.
+        Weight of the losses, > 0, as in `LinearSVC`; a larger weight means a smaller
+        penalty. "auto": the best weight in simulated releases on the public reference,
+        at no privacy cost (:ref:`choice-of-penalty`). None: "auto" if there is a public
+        reference and `epsilon` is finite; else the weight of a fitted sampler; else
+        1.0, as in `LinearSVC`.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        Loss of a record that is not beyond the margin.
+        Loss of a record within the margin.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -52,7 +52,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     C_ : float
-        The weight that was used.
+        The weight in use.
 
     penalty_choice_ : PenaltyChoice or None
         Comparison behind the choice, if there was one.
@@ -69,7 +69,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     -----
     **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
-    Private data that lack a class are fitted without a word, as an error would tell.
+    Private data without a class are fitted silently, because an error would reveal it.
 
     Examples
     --------

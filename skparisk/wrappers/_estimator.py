@@ -337,7 +337,7 @@ class PrivateEstimator(
         fitted on the reference and stay as they are.
 
     release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
-        What is released.
+        The released numbers.
 
         * "auto": the learned numbers that its methods depend on, found by comparing
           fits on public records (:ref:`thm-fitted-attributes`).
