@@ -8,12 +8,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 # Sphinx lists the parameters of a long signature as definitions without terms.
-_PARAMETERS = re.compile(r"<dl>\n((?:<dd>.*</dd>\n)+)</dl>")
+_PARAMETERS = re.compile(r"<dl>\n(?:<dd>.*</dd>\n)+</dl>")
 
 
-def _mend(
-    app: Sphinx, page: str, _: str, context: dict[str, Any], doctree: Any
-) -> None:
+def _mend(app: Sphinx, page: str, _: str, context: Any, doctree: Any) -> None:
     if doctree is None:
         return
     notes = nodes.Admonition  # above the text of examples
@@ -23,10 +21,7 @@ def _mend(
         text = escape(re.match(r".{,160}(?!\S)", " ".join(texts[0].split()))[0])
         context["metatags"] += f'<meta name="description" content="{text}" />\n'
     context["body"] = _PARAMETERS.sub(
-        lambda found: f'<span class="sig-lines">{found[1]}</span>'.replace(
-            "dd>", "span>"
-        ),
-        context["body"],
+        lambda found: re.sub("d[dl]>", "span>", found[0]), context["body"]
     )
     listed = context["generate_toctree_html"]
     # Sidebars have toggles without a name.
