@@ -61,12 +61,9 @@ N_RELEASES = 20
 N_FEW = 30
 WAYS = (
     "oracle",
-    "oracle, clipped",
     "30 rows",
-    "30 rows, clipped",
     "schema",
     "elsewhere",
-    "elsewhere, clipped",
     "learned",
     "secret half",
     "none",
@@ -181,20 +178,19 @@ class Parts(NamedTuple):
 
 def make_reference(way: str, people: Population, rest: NDArray[np.intp]) -> Any:
     """Return the reference of a way, from rows that serve nothing else."""
-    kind, _, clipped = way.partition(", ")
-    if kind == "none":
+    if way == "none":
         return None
-    if kind == "secret half":
+    if way == "secret half":
         return SecretSample(0.5)
     schema = SchemaReference(people.ranges, target=people.target)
-    if kind == "schema":
+    if way == "schema":
         return schema
     rows = {
         "oracle": rest,
         "30 rows": rest[:N_FEW],
         "elsewhere": rest[people.elsewhere[rest]],
-    }[kind]
-    return TableReference(people.X[rows], people.y[rows], clip=bool(clipped))
+    }[way]
+    return TableReference(people.X[rows], people.y[rows])
 
 
 def learn(people: Population, parts: Parts) -> tuple[Parts, LearnedReference]:

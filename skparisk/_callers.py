@@ -11,7 +11,6 @@ from itertools import takewhile
 from types import FrameType
 from typing import Any
 
-import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -20,32 +19,18 @@ from sklearn.utils import get_tags
 from skparisk._words import LEAKS
 from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.core.claim import Leak
-from skparisk.core.sealed import take_rows
 
 
 def refuse_resampling_ensembles() -> None:
-    """Refuse bagging that repeats records, and boosting, which weighs them."""
+    """Refuse bagging and boosting, which repeat and weigh records."""
     for frame in _frames("sklearn.ensemble."):
         for one in map(frame.f_locals.get, ("self", "ensemble")):
-            if getattr(one, "bootstrap", False) or hasattr(one, "learning_rate"):
+            if hasattr(one, "bootstrap") or hasattr(one, "learning_rate"):
                 raise IncompatibleError(
-                    f"A private estimator must not be fitted in a {type(one).__name__} "
-                    "that repeats or weighs records, as its claim would be false. Use "
-                    "bootstrap=False in a BaggingRegressor or BaggingClassifier."
+                    f"A private estimator must not be fitted in {type(one).__name__}, "
+                    "which repeats or weighs records, as its claim would be false. "
+                    "Wrap the whole ensemble in a PrivateEstimator instead."
                 )
-
-
-def take_bag(given: dict[str, Any]) -> None:
-    """Give a fit by bagging, which weighs its rows by 0 and 1, the rows of its bag."""
-    weights = given.get("sample_weight")
-    if weights is None or not any(_frames("sklearn.ensemble._bagging")):
-        return
-    if not np.isin(weights, (0, 1)).all():
-        return  # those of a survey, which are refused without public ones
-    rows = np.flatnonzero(weights)
-    for name in ("X", "y"):
-        given[name] = take_rows(given[name], rows)
-    del given["sample_weight"]
 
 
 def refuse_reference_in_other_units(

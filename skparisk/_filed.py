@@ -249,8 +249,6 @@ def _check_numbers(evidence: Evidence) -> None:
             _require(alone, f"{name} must be None without n_pairs.")
     else:
         _check_sample(e, m)
-    if e.worst_loss is not None:
-        check_range(e.worst_loss, "worst_loss")
     if e.curve is not None:
         shape = e.curve.shape
         _require(
@@ -298,9 +296,8 @@ def _check_evidence(claim: Claim, evidence: Any) -> None:
     rule, law = evidence.calibration, evidence.law
     bounded = over == Scope.PAIR or (every and not claim.risk)
     _require(
-        claim.n_releases == claim.group_size == 1,
-        "evidence must be None unless n_releases and group_size are 1, got "
-        f"{claim.n_releases!r} and {claim.group_size!r}.",
+        claim.n_releases == 1,
+        f"evidence must be None unless n_releases is 1, got {claim.n_releases!r}.",
     )
     _require(
         every == (evidence.n_pairs is None),

@@ -7,7 +7,6 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
 
-from skparisk._callers import take_bag
 from skparisk._checks import hide_counts
 from skparisk._dask import in_memory, in_parts, is_dask
 
@@ -31,7 +30,6 @@ def whole_fit(fit: Fit) -> Fit:
                 if is_dask(data):
                     parts = name == "X" and getattr(estimator, "_takes_parts", False)
                     given.arguments[name] = in_parts(data) if parts else in_memory(data)
-            take_bag(given.arguments)
             return fit(*given.args, **given.kwargs)
         except BaseException:
             _forget(estimator)

@@ -45,11 +45,6 @@ _PEOPLE = {
     "add-remove": "two databases that differ by one added or removed person, with all "
     "of their rows",
 }
-_GROUPS = {
-    "replace-one": "two databases that differ in at most {} {}",
-    "add-remove": "two databases that differ by at most {} added or removed {}",
-}
-
 # How a claim was found.
 METHODS = {
     Method.SINGLE: "one release",
@@ -58,7 +53,6 @@ METHODS = {
     Method.ADVANCED: "advanced composition, tight mean of the loss",
     Method.EXACT: "privacy loss distributions",
     Method.FILTER: "advanced composition with levels chosen along the way",
-    Method.GROUP: "group privacy",
     Method.POST_PROCESS: "risk converted into delta",
 }
 
@@ -186,10 +180,6 @@ _CONDITIONS = {
     ),
     Assumption.PAIRS_OF_PART: (
         "the pairs for the release about each part were sampled for that part alone",
-    ),
-    Assumption.GROUP_STEPS: (
-        "each step from neighbor to neighbor in a group is distributed like a sampled "
-        "pair",
     ),
     Assumption.DECLARED_LEVEL: (
         "the level, delta and risk that were given as plain numbers hold",
@@ -333,8 +323,6 @@ def protected(claim: Claim) -> str:
     """Return whom or what a guarantee protects, in a few words."""
     if claim.protects_membership:
         return "which of the records are used, and not that a person is among them"
-    if claim.group_size > 1:
-        return f"any {claim.group_size} {counted(claim)} together"
     if claim.unit == Unit.PERSON:
         return "one person, with all of their rows"
     return "one record (one row)" if claim.unit else "one of what it does not state"
@@ -465,13 +453,9 @@ def _claim_in_words(claim: Claim) -> str:
 
 def _whom(claim: Claim, any_: str = "") -> str:
     """Return which pairs the claim is about."""
-    relation = claim.relation or ""
     neighbors, many = neighbors_of(claim), counted(claim)
     if claim.evidence is not None and claim.evidence.population == Population.DECLARED:
         neighbors = neighbors.replace("databases", "databases of made-up records", 1)
-    if claim.group_size > 1:
-        steps = "two databases that are at most {} neighbors apart"
-        neighbors = _GROUPS.get(relation, steps).format(claim.group_size, many)
     if Leak.PRIVATE_CLASSES in claim.leaks:  # others differ in what has no noise
         neighbors += " and have the same classes"
     if claim.evidence is not None:
@@ -564,9 +548,6 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
     table.append(("relation", claim.relation or "not stated"))
     if claim.risk and claim.randomness != Scope.PAIR and not claim.void:
         table.append(("anything computed from it, such as predictions", _after(claim)))
-    if evidence is not None and evidence.worst_loss is not None:
-        worst = ceil_text(evidence.worst_loss)
-        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
 
 

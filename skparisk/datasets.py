@@ -6,7 +6,7 @@ import bz2
 import csv
 import inspect
 from importlib.resources import files
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -48,12 +48,6 @@ _FEATURE_NAMES = (
 _TARGET_NAME = "weekly_income"
 
 
-@overload
-def load_census(*, as_frame: bool = ..., return_X_y: Literal[False] = ...) -> Bunch: ...
-@overload
-def load_census(
-    *, as_frame: bool = ..., return_X_y: Literal[True]
-) -> tuple[Any, Any]: ...
 def load_census(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
     """Load an extract of the 2000 US Census, to predict weekly income.
 

@@ -16,7 +16,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import leaks_around
-from skparisk._checks import check_flag, check_max_rows, private_people
+from skparisk._checks import check_max_rows, private_people
 from skparisk._fitted import whole_fit
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
@@ -42,7 +42,6 @@ from skparisk.queries._cells import (
 from skparisk.reference import SchemaReference
 from skparisk.reference._domain import Categories, Column, Interval
 from skparisk.reference._parted import Parted
-from skparisk.reference._synthesis import nearest_counts
 
 __all__ = ["PrivateTable"]
 
@@ -478,9 +477,7 @@ class PrivateTable(BaseEstimator):
         self.noise_scale_ = noise.noise_scale
         return self
 
-    def count(
-        self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
-    ) -> Any:
+    def count(self, by: Any = (), *, confidence: float = 0.95) -> Any:
         """Return the number of records in each cell, or of the used rows of people.
 
         With weights, their total weight.
@@ -492,11 +489,6 @@ class PrivateTable(BaseEstimator):
 
         confidence : float, default=0.95
             With what probability each interval has the true count, in (0, 1).
-
-        consistent : bool, default=False
-            Whether to return the nearest counts >= 0 that add up to the number of
-            records, if it is public. These are biased; "std_error" and intervals are of
-            the plain ones.
 
         Returns
         -------
@@ -512,7 +504,6 @@ class PrivateTable(BaseEstimator):
         check_is_fitted(self, "certificate_")
         group = check_group(by, "by")
         width = deviations(check_probability(confidence, "confidence"))
-        consistent = check_flag(consistent, "consistent")
         if not group and self.n_records_ is not None:
             n, error = np.array([float(self.n_records_)]), 0.0
             return _frame((), (), {"count": n, "std_error": error, "low": n, "high": n})
@@ -520,12 +511,7 @@ class PrivateTable(BaseEstimator):
         unit = self.query_.weight[1] if self.query_.weight else 1.0
         counts, error = unit * found.sums[0], unit * math.sqrt(found.variance)
         low, high = counts - width * error, counts + width * error
-        total = self.n_records_
-        most = math.inf if total is None else float(total)
-        if consistent:
-            counts = (
-                counts.clip(0.0) if total is None else nearest_counts(counts, total)
-            )
+        most = math.inf if self.n_records_ is None else float(self.n_records_)
         columns = {
             "count": counts,
             "std_error": np.full(counts.shape, error),

@@ -8,10 +8,7 @@ from skparisk import audit_claim
 
 
 def attack_pair(release, first, second, *, delta=0.0, confidence=0.95, **known):
-    """Return what an audit finds, with all of the error for its bound of the level.
-
-    An audit makes two tests of a pair, which share what may go wrong.
-    """
+    """Return what an audit finds of one pair."""
 
     def one(database):
         return release(database[0])
@@ -24,7 +21,7 @@ def attack_pair(release, first, second, *, delta=0.0, confidence=0.95, **known):
         np.zeros((4, 1)),
         pairs=[((first,), (second,))],
         claim=(1.0, delta),
-        confidence=1 - 2 * (1 - confidence),
+        confidence=confidence,
         **known,
     )
     return found.worst

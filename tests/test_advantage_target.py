@@ -22,7 +22,7 @@ from skparisk import (
 )
 from skparisk.core import rounding as grid
 from skparisk.core.calibrate import Target
-from skparisk.core.compose import compose_basic, group_privacy, post_process
+from skparisk.core.compose import compose_basic, post_process
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
@@ -406,8 +406,6 @@ def test_claim_survives_what_is_computed_from_it():
     claim = find()[1]
     after = post_process(claim)
     assert (after.risk, after.advantage.mean) == (ASKED, ASKED)
-    group = group_privacy(claim, size=3)
-    assert group.advantage.mean == pytest.approx(0.3)
 
 
 def test_ledgers_charge_the_risk():

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import BaggingRegressor, VotingRegressor
+from sklearn.ensemble import VotingRegressor
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
@@ -135,7 +135,6 @@ HARMLESS = {
     "pipeline inside": lambda: make_pipeline(make_pipeline(STATELESS, FROZEN), ridge()),
     "private before": lambda: make_pipeline(Passing(), ridge()),
     "voting": lambda: VotingRegressor([("a", LinearRegression()), ("b", ridge())]),
-    "bagging": lambda: BaggingRegressor(ridge(), 2, bootstrap=False),
     "elimination": lambda: RFE(ridge(), n_features_to_select=2),
     "targets by themselves": lambda: MultiOutputRegressor(ridge()),
 }

@@ -154,7 +154,6 @@ def test_what_makes_no_certificate_is_refused():
         ({"population": "us"}, "'us' is not a valid Population"),
         ({"n_candidates": 2000}, "n_candidates must be given if population is 'cand"),
         ({"population": "candidates"}, "n_candidates must be given if population"),
-        ({"group_size": 0}, "group_size must be a whole number >= 1"),
         ({"margin": 0.5}, "margin must be at least 1, got 0.5"),
         ({"n_constant": 99, "n_outputs": 99}, "n_constant must be below n_outputs=99"),
         ({"curve": ((1, 2),)}, r"curve must have levels in \[0, inf\] and risks"),
@@ -471,9 +470,8 @@ CONTRADICTIONS = [
     (both, {"epsilon": 0.8, "curve": [(1.0, 0.0507)]}, "and of 0.8 it has none.$"),
     (both, {"curve": None}, "and of 1.0 it has none.$"),
     (both, {"curve": [(0.4, 0.4), (1.0, 0.0522)]}, "most 0.051.* 1.0 it has 0.0522"),
-    # More releases, or larger groups, than one.
-    (certificate, {"n_releases": 2}, "evidence must be None unless n_releases and"),
-    (certificate, {"group_size": 2}, "evidence must be None unless n_releases and"),
+    # More releases than one.
+    (certificate, {"n_releases": 2}, "evidence must be None unless n_releases is"),
 ]
 
 
@@ -482,8 +480,7 @@ def test_a_claim_against_its_own_evidence_is_refused():
     for make, changes, message in CONTRADICTIONS:
         with pytest.raises(ValueError, match=message):
             filed(make(**changes))
-        of_evidence = {"n_releases", "group_size"}
-        if not of_evidence & {*changes}:
+        if "n_releases" not in changes:
             void = filed(make(**changes, leaks=[Leak.SEEDED_NOISE]))
             assert void.void
             document = void.to_dict(curve=True) | {"leaks": []}
@@ -508,11 +505,9 @@ def test_what_the_evidence_carries_is_claimed():
         (certificate, PAC | {"curve": [(0.99, 1.0), (1.5, 0.05)]}),
         (known, {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.6107)]}),
         (both, {"epsilon": 0.89, "curve": [(0.4, 0.4), (1.0, 0.0507)]}),
-        (certificate, {"worst_loss": 0.9995}),
         (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05)}),
         # On the caller's word, which it says.
         (certificate, OWN_LAW | {"epsilon": 0.1}),
-        (certificate, OWN_LAW | {"worst_loss": 0.1}),
         (known, OWN_LAW | {"risk": 0.1, "curve": [(0.1, 0.2)]}),
     ]:
         claim = filed(make(**changes))

@@ -120,21 +120,6 @@ def test_ten_releases_at_a_tenth_are_one():
             "fraction 0.1 of the samples of pairs.",
         ),
         (
-            minted(1.0, group_size=3),
-            "For any two databases that are at most 3 neighbors apart: the release is "
-            "1-differentially private.",
-        ),
-        (
-            minted(1.0, group_size=2, relation="replace-one"),
-            "For any two databases that differ in at most 2 records: the release is "
-            "1-differentially private.",
-        ),
-        (
-            minted(1.0, group_size=2, relation="add-remove"),
-            "For any two databases that differ by at most 2 added or removed records: "
-            "the release is 1-differentially private.",
-        ),
-        (
             minted(1.0, 0.25, 0.5, randomness="explicit"),
             "For any two neighboring databases: the release is "
             "(1, 0.75)-differentially private.",
@@ -212,15 +197,9 @@ def test_conditions_are_those_of_the_rule():
     )
     filtered = minted(1.0, n_releases=2, method="filter")
     assert "that limit is what all releases" in filtered.conditions[1]
-    parallel, group = (
-        remade(alone, method=method).conditions for method in ("parallel", "group")
-    )
+    parallel = remade(alone, method="parallel").conditions
     assert "disjoint" in parallel[1]
     assert "sampled for that part alone" in parallel[2]
-    assert group[1:] == (
-        "each step from neighbor to neighbor in a group is distributed like a sampled "
-        "pair",
-    )
 
 
 def test_risks_add_and_failures_of_samples_are_kept_apart_where_they_can_be():
@@ -246,15 +225,6 @@ def test_relations_do_not_mix():
     assert compose_basic([one, minted(1.0)]).relation == "replace-one"
     with pytest.raises(IncompatibleError, match=r"'add-remove', 'replace-one'"):
         compose_basic([one, other])
-
-
-def test_groups_of_different_sizes_do_not_mix():
-    pair, triple = (minted(1.0, group_size=size) for size in (2, 3))
-    assert compose_basic([pair, pair]).group_size == 2
-    with pytest.raises(
-        IncompatibleError, match=r"groups of the same size, got \[2, 3\]"
-    ):
-        compose_basic([pair, triple])
 
 
 def test_a_sum_that_is_too_large_says_so():

@@ -1,7 +1,6 @@
 """Audits of claims: their limits, what they look at, what they say and refuse."""
 
 import itertools
-import json
 import math
 from decimal import Decimal
 from functools import partial
@@ -16,7 +15,6 @@ from sklearn.linear_model import Ridge
 from unnoised import places_of_numbers
 
 from skparisk import (
-    FiledCertificate,
     IncompatibleError,
     PrivacyLedger,
     PrivateLogisticRegression,
@@ -26,7 +24,6 @@ from skparisk import (
     SensitivitySampler,
     audit_claim,
 )
-from skparisk._filed import filed
 from skparisk.core.claim import mint
 
 RNG = np.random.default_rng(0)
@@ -239,9 +236,6 @@ def test_an_audit_says_what_it_found_and_never_private(found):
     assert "does not show that it is right" in text
     assert "<strong>No evidence" in page
     assert "is private" not in text
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert document["verdict"] == NOTHING
-    assert FiledCertificate.from_dict(document["claim"]) == filed(found.claim)
     assert hash(found.attacks) is not None
 
 
@@ -255,7 +249,7 @@ def test_a_void_claim_is_said_to_be_void():
     )
     assert "The claim is void" in str(found)
     assert found.share is None
-    assert found.to_dict()["attacks"][0]["allowed"] == "inf"
+    assert math.isinf(found.worst.allowed)
     assert "leaves a single pair any level" in str(found)
 
 
@@ -276,7 +270,6 @@ def test_the_noise_that_is_stated_is_what_a_pair_is_judged_by(law, randomness):
     (attack,) = found.attacks
     assert math.isfinite(attack.allowed)
     assert (attack.delta > 0) == (law == "gaussian")
-    assert 0.5 < attack.allowed_accuracy < 1
     assert found.verdict == NOTHING
 
 
@@ -424,7 +417,6 @@ def test_a_database_without_an_answer_is_infinitely_far():
     found = audit_claim(RIDGE, X, Y, pairs=[near, bad], fit_params=PUBLIC, **FEW)
     assert found.n_failed == 40
     assert found.attacks[1].allowed == math.inf
-    assert found.attacks[1].allowed_accuracy == 1
 
 
 def test_a_ledger_is_not_charged():

@@ -33,7 +33,6 @@ from skparisk.core.compose import (
     compose_exact,
     compose_parallel,
     concentrated,
-    group_privacy,
 )
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
@@ -126,7 +125,6 @@ def test_no_release_has_level_zero():
         assert nothing.epsilon == nothing.risk == nothing.n_releases == 0
         assert nothing.method == NAMES.get(name, name)
         assert nothing.method in METHODS
-        assert nothing.group_size == 1
         if name in ("basic", "owner", "position", "value"):
             assert nothing.delta == 0
 
@@ -471,7 +469,7 @@ def test_replaced_records_may_change_their_part():
     assert bins.relation == "add-remove"
     before, after = np.array([3, 1]), np.array([2, 2])
     loss = np.abs(before - after).sum() * 0.5  # at outputs far out
-    assert loss == group_privacy(bins, 2).epsilon > bins.epsilon
+    assert loss == 2 * bins.epsilon
 
 
 def test_shares_of_samples_that_fail_add_up_over_parts():

@@ -1,9 +1,8 @@
-"""Results of composition are converted: to delta, and to groups."""
+"""Results of composition are converted to delta, and to other populations."""
 
 import itertools
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from certificates import minted
@@ -17,11 +16,9 @@ from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
     compose_exact,
-    group_privacy,
     post_process,
 )
 from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance
-from skparisk.exceptions import IncompatibleError
 from skparisk.papers import rubinstein_transferred_risk
 
 
@@ -79,66 +76,6 @@ def test_gaussian_delta_is_below_the_risk(shift, epsilon):
     assert gaussian_delta(epsilon, shift) <= risk + 1e-15
 
 
-@given(shift=st.floats(0.05, 2.0), epsilon=st.floats(0.0, 2.0), size=st.integers(1, 12))
-@settings(deadline=None, max_examples=50)
-def test_groups_of_gaussian_noise(shift, epsilon, size):
-    delta = gaussian_delta(epsilon, shift)
-    group = group_privacy((epsilon, delta), size)
-    assert gaussian_delta(group.epsilon, size * shift) <= group.delta + 1e-15
-    expected = delta * math.fsum(math.exp(j * epsilon) for j in range(size))
-    assert group.delta == pytest.approx(min(1, expected), rel=1e-9, abs=1e-300)
-
-
-def test_group_delta_is_attained():
-    """One step: half of a coin's odds and a delta; two steps: as the formula says."""
-    epsilon, delta = 0.3, 0.1
-    chain = [0.05]  # probabilities of one event
-    for _ in range(3):
-        chain.append(math.exp(epsilon) * chain[-1] + delta)
-    for size in (1, 2, 3):
-        group = group_privacy((epsilon, delta), size)
-        reached = chain[size] - math.exp(group.epsilon) * chain[0]
-        assert reached == pytest.approx(group.delta, rel=1e-9)
-
-
-def test_groups_of_releases_with_a_risk():
-    implicit = minted(
-        0.1, risk=0.05, failure_prob=0.01, randomness="implicit", loss=laplace(0.1).loss
-    )
-    group = group_privacy(implicit, 3)
-    assert (group.epsilon, group.risk, group.failure_prob) == (0.3, 0.15, 0.01)
-    assert group.loss is None
-    assert group.method == "group"
-    assert group_privacy(implicit, 30).risk == 1
-    both = minted(0.1, risk=0.05)
-    for release in (both, remade(both, randomness="explicit", delta=0.1)):
-        with pytest.raises(IncompatibleError, match="pass post_process"):
-            group_privacy(release, 3)
-        group_privacy(post_process(release), 3)
-    # Over pairs and noise the risk is a part of delta, and grows as that does.
-    group = group_privacy(post_process(both), 2)
-    assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
-
-
-def test_a_risk_beside_a_delta_is_one_over_pairs():
-    """So it grows with the group, and need not be made a part of the delta."""
-    release = minted(0.1, 1e-6, 0.05, randomness="both")
-    group = group_privacy(release, 2)
-    assert group.delta == pytest.approx(1e-6 * (1 + math.exp(0.1)), rel=1e-11)
-    assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
-
-
-def test_groups_of_large_levels():
-    assert group_privacy(math.inf, 3).epsilon == math.inf
-    assert group_privacy(1e308, 3).epsilon == math.inf
-    assert group_privacy((400.0, 1e-300), 3).delta == 1
-    assert group_privacy((400.0, 0.0), 3).delta == 0
-    assert group_privacy((0.0, 0.1), 3).delta == pytest.approx(0.3)
-    assert group_privacy(0.1, 1).epsilon == 0.1
-    with pytest.raises(ValueError, match="size must be a whole number >= 1"):
-        group_privacy(0.1, 0)
-
-
 @pytest.mark.parametrize("n", [1, 10, 200])
 def test_another_population_has_its_total_variation_more_risk(n):
     p, q = 0.4, 0.42
@@ -157,17 +94,6 @@ def test_another_population_has_its_total_variation_more_risk(n):
         rubinstein_transferred_risk(0.05, 0.1, n_records=0)
 
 
-def test_what_conversions_round_is_rounded_up():
-    """Above the number in many digits, by less than a millionth of a millionth."""
-    most, digits = 1 + mpmath.mpf(10) ** -12, mpmath.workdps(40)
-    with digits:
-        for step in range(1, 100):
-            epsilon, size = step / 64, 2 + step % 5
-            terms = (mpmath.exp(j * mpmath.mpf(epsilon)) for j in range(size))
-            exact = mpmath.mpf(1e-9) * mpmath.fsum(terms)
-            assert exact <= group_privacy((epsilon, 1e-9), size).delta <= exact * most
-
-
 def test_conditions_are_kept_when_results_are_composed_or_converted():
     fixed = compose_advanced([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
     kept = Assumption.NUMBER_FIXED
@@ -176,7 +102,6 @@ def test_conditions_are_kept_when_results_are_composed_or_converted():
         compose_basic([fixed, 0.1]),
         compose_exact([fixed, (0.1, 1e-6)], delta=0.1),
         post_process(fixed),
-        group_privacy(post_process(fixed), 2),
     ):
         assert fixed.assumptions <= further.assumptions
         assert condition in further.conditions

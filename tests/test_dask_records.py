@@ -51,7 +51,6 @@ MODELS = {
     "corrections": (PrivateRidge(**SEEDS), PUBLIC),
     "alone": (PrivateRidge(combine=None, **SEEDS), PUBLIC),
     "of a schema": (PrivateRidge(combine=None, **SEEDS), {"X_reference": SCHEMA}),
-    "of moments": (PrivateRidge(solver="moments", **SEEDS), PUBLIC),
     "bound": (
         PrivateRidge(sensitivity="bound", x_norm=4.0, y_bounds=(-9, 9), **SEEDS),
         {},

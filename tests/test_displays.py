@@ -50,7 +50,7 @@ def ridge():
 
 @pytest.fixture(scope="module")
 def known_ridge():
-    bounds = {"x_norm": 3.0, "y_bounds": (-1, 1), "solver": "coefficients"}
+    bounds = {"x_norm": 3.0, "y_bounds": (-1, 1)}
     model = PrivateRidge(sensitivity="bound", **bounds)
     return model.fit(X, Y)
 

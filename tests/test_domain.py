@@ -1,7 +1,5 @@
 """Private records are moved to what is declared: silently, and without other change."""
 
-import datetime
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from skparisk.reference import Categories, Domain, Interval, Reference, TableReference
+from skparisk.reference import Categories, Domain, Interval, Reference
 
 DOMAIN = Domain(
     [
@@ -148,50 +146,8 @@ def test_truth_values_are_moved_to_a_range_of_numbers(kind):
 
 def test_sparse_matrices_have_no_domain():
     matrix = sparse.csr_array(np.eye(3))
-    for make in (Domain.of, Domain([None] * 3).clip):
-        with pytest.raises(ValueError, match="sparse matrix cannot be clipped"):
-            make(matrix)
-    with pytest.raises(ValueError, match="clip must be False for a sparse matrix"):
-        TableReference(matrix, clip=True)
-
-
-@pytest.mark.parametrize("make", [pandas_frame, polars_frame])
-def test_the_range_of_a_table_leaves_the_table_as_it_is(make):
-    """Its records, which are read in its types again, also those with "split"."""
-    frame = make()
-    table = TableReference(frame, sampling="split", clip=True)
-    moved, _ = Domain.of(table.pool.X).clip(table.pool.X)
-    expected = table.form.read_features(frame)
-    assert table.form.read_features(moved).equals(expected)
-    source = table.bind(1, n_shared=1, n_own=1, seed=np.random.SeedSequence(0))
-    assert [*map(str, source.pool.X.dtypes)] == [*map(str, expected.dtypes)]
-
-
-def test_the_range_of_a_table_is_that_of_its_values():
-    frame = pd.DataFrame(
-        {
-            "text": ["b", "a", "b", None],
-            "flag": [True, True, True, True],
-            "mixed": [1, "a", 1, 2],
-            "amounts": [1.5, None, 2, 3],
-            "time": [datetime.time(1)] * 4,
-            "when": pd.date_range("2020-01-01", periods=4),
-            "none": [None] * 4,
-        }
-    ).astype({"amounts": object})
-    assert Domain.of(frame, np.arange(4.0)) == Domain(
-        [
-            Categories(["b", "a", None], "b"),
-            Categories([True]),
-            Categories([1, 2, "a"]),
-            Interval(1.5, 3, missing=True),
-            None,
-            None,
-            None,
-        ],
-        [Interval(0, 3)],
-    )
-    assert Domain.of(np.array(["a", "b"], dtype=object)) == Domain([None])
+    with pytest.raises(ValueError, match="sparse matrix cannot be clipped"):
+        Domain([None] * 3).clip(matrix)
 
 
 @given(

@@ -57,7 +57,7 @@ from skparisk.queries._leaves import (
     is_row_wise,
 )
 from skparisk.queries._state import read
-from skparisk.reference import Domain, RecordPool, TableReference
+from skparisk.reference import RecordPool, TableReference
 from skparisk.wrappers._forests import (
     below,
     class_shares,
@@ -191,8 +191,6 @@ def test_bound_for_classes_is_attained(relation, norm):
     assert_allclose(far, query.bound(norm, relation), rtol=1e-15)
     moved = 12 if relation == "replace-one" else 6
     assert_allclose(far, moved if norm == "l1" else math.sqrt(moved))
-    move = query.largest_move(Domain([None] * 4), N, relation)
-    assert (move.l1, move.l2) == tuple(query.bound(n, relation) for n in ("l1", "l2"))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -209,8 +207,6 @@ def test_bound_for_residuals_is_attained(relation):
     for norm, order in (("l1", 1), ("l2", 2)):
         largest = max(np.linalg.norm(move, order) for move in moves)
         assert query.bound(norm, relation) == pytest.approx(largest)
-    columns = query.largest_move(Domain([None]), 3, relation).outputs
-    assert (np.abs(moves).max(axis=0) <= columns).all()
 
 
 def test_residuals_are_of_each_record_by_itself():
@@ -305,8 +301,6 @@ def test_bound_for_targets_is_attained(relation, ends):
         # Two targets at the same end, in two leaves, are as far as the bound says
         # where that end is farther than the other.
         assert bound == pytest.approx(largest)
-    columns = query.largest_move(Domain([None]), 3, relation).outputs
-    assert (np.abs(moves).max(axis=0) <= columns * (1 + 1e-12)).all()
 
 
 @named([RandomForestClassifier(5, max_depth=3), RandomForestRegressor(5, max_depth=3)])
@@ -421,7 +415,6 @@ def test_sampled_noise_at_the_bound_needs_no_warning(recwarn):
     sampler = SensitivitySampler(n_pairs=40)
     model = fit(estimator, sensitivity=sampler)
     assert model.sensitivity_ == 10
-    assert model.certificate_.require_evidence().worst_loss < 1.00001
     assert not any("looked at the targets" in str(w.message) for w in recwarn)
     sampler.set_params(randomness="both", law="gaussian")
     with pytest.warns(
@@ -520,8 +513,6 @@ def test_the_bound_for_margins_is_attained(relation):
     for norm, order in (("l1", 1), ("l2", 2)):
         largest = np.linalg.norm(moves, order, axis=1).max()
         assert largest == query.bound(norm, relation)
-    columns = query.largest_move(Domain([None]), 3, relation).outputs
-    assert_array_equal(np.abs(moves).max(axis=0), columns)
 
 
 def test_leaves_vote_where_noise_is_large():

@@ -36,7 +36,7 @@ PRINTED = {
         """,
     "faulty_mean": """
         There is evidence against the claim of faulty_mean (confidence 0.95).
-        level at least 3, where 1 is claimed
+        level at least 3.5, where 1 is claimed
         no evidence found
         given away by the low bits of number 0
         """,
@@ -66,7 +66,8 @@ PRINTED = {
     "table": """
         For any two databases that differ in one record (2000 records): the release is
         1-differentially private.
-        2000 people, each region give or take 23
+        each region give or take 23
+        region degree northeast degree ...
         quantile low high q 0.5 ...
         """,
     "text": """

@@ -67,7 +67,6 @@ RELEASES = {
             sensitivity="bound",
             x_norm=9.0,
             y_bounds=(-9, 9),
-            solver="coefficients",
         ).fit(X, Y)
     ),
     "declared": lambda epsilon: _numbers(

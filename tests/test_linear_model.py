@@ -47,7 +47,6 @@ BOUND = {
     "sensitivity": "bound",
     "x_norm": 2.0,
     "y_bounds": (-3.0, 5.0),
-    "solver": "coefficients",
 }
 
 
@@ -208,55 +207,11 @@ def test_limits_of_the_bound_are_refused_by_name():
             ridge_sensitivity_bound(9, 1e-300, x_norm=1e20)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("n_targets", [None, 1, 2])
-def test_bound_fits_clipped_rows_with_a_penalized_intercept(fit_intercept, n_targets):
-    X, y = make_data(80, n_targets)
-    model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept, **BOUND)
-    model.fit(X, y)
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    rows = np.where(norms > 2.0, X / norms * 2.0, X)
-    if fit_intercept:
-        rows = np.column_stack([rows, np.ones(len(rows))])
-    clipped = np.clip(y, -3.0, 5.0)
-    theta = Ridge(alpha=2.0, fit_intercept=False).fit(rows, clipped).coef_
-    np.testing.assert_allclose(model.coef_, theta[..., :3], rtol=1e-9)
-    if fit_intercept:
-        np.testing.assert_allclose(model.intercept_, theta[..., 3], rtol=1e-9)
-    else:
-        assert model.intercept_ == 0.0
-    k = rows.shape[1]
-    l2 = ridge_sensitivity_bound(
-        80, 2.0, x_norm=math.sqrt(4.0 + fit_intercept), y_bound=5.0
-    )
-    expected = math.sqrt(k) * l2 * (n_targets or 1)
-    assert model.sensitivity_ == pytest.approx(expected, rel=1e-9)
-    assert model.sensitivity_ > expected
-    assert (model.risk_, model.gamma_) == (0.0, 0.0)
-    assert model.sampler_ is None
-
-
 @pytest.mark.parametrize("factor", [1e6, 1e300])
 def test_records_outside_the_bounds_are_clipped_without_a_word(factor):
     far = X.copy()
     far[0] *= factor
     PrivateRidge(**BOUND).fit(far, Y * 1e6)
-
-
-def test_bound_needs_a_penalty_that_the_solver_can_see():
-    with pytest.raises(ValueError, match="alpha must be at least n_records"):
-        PrivateRidge(1e-11, **BOUND).fit(X, Y)
-    rows = np.full((3, 3), 1.0) + 1e-8 * RNG.normal(size=(3, 3))
-    bound = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-1.0, 1.0)}
-    for alpha in (1e-10, 1e-6):
-        models = [
-            PrivateRidge(alpha, epsilon=np.inf, fit_intercept=False, **bound).fit(
-                rows, y
-            )
-            for y in ([1.0, 1.0, 1.0], [1.0, -1.0, 1.0])
-        ]
-        distance = np.abs(models[0].coef_ - models[1].coef_).sum()
-        assert distance <= models[0].sensitivity_
 
 
 @pytest.mark.parametrize(
@@ -294,7 +249,6 @@ def test_bad_configurations_are_refused():
         (bound, {}, f"{two}None"),
         (bound | {"y_bounds": (2, 1)}, {}, rf"{two}\(2, 1\)"),
         (bound | {"y_bounds": (0, 0)}, {}, "not both 0"),
-        (bound | {"y_bounds": (0, 1), "alpha": 0.0}, {}, r"number above 0, got 0\.0"),
         ({"x_norm": 1.0}, {}, "x_norm and y_bounds must be None unless"),
         ({}, {"X_reference": few, "y_reference": Y_PUBLIC[:1]}, "at least 2 records"),
         ({"fit_intercept": "yes"}, {}, "fit_intercept must be True or Fal"),
@@ -318,7 +272,7 @@ def test_ridge_of_moments_is_that_of_scikit_learn(n_targets):
     Y_all = np.column_stack([Y, X[:, 0] - Y])[:, :n_targets].squeeze()
     wide = {"sensitivity": "bound", "x_norm": 20.0, "y_bounds": (-40.0, 40.0)}
     for alpha in (0.5, None):
-        model = PrivateRidge(alpha, solver="moments", epsilon=np.inf, **wide)
+        model = PrivateRidge(alpha, epsilon=np.inf, **wide)
         model.fit(X, Y_all)
         known = Ridge(0.5 if alpha else 1e-9).fit(X, Y_all)
         assert model.alpha_ == (alpha or 0.0)
@@ -335,16 +289,15 @@ def test_ridge_of_moments_says_what_moments_say():
     """One claim; predictions within the bounds; nothing left of an earlier fit."""
     public = {"X_reference": X, "y_reference": Y}
     private = X[::-1] + 0.01, Y[::-1]
-    model = PrivateRidge(solver="moments", random_state=0).fit(*private, **public)
-    assert model.certificate_ is model.moments_.certificate_
-    assert model.sampler_ is model.moments_.sampler_
-    model.set_params(sensitivity="bound", x_norm=1.0, y_bounds=(-1.0, 2.0))
+    model = PrivateRidge(sensitivity="bound", x_norm=1.0, y_bounds=(-1.0, 2.0))
     model.fit(*private)
-    assert model.sampler_ is None
+    assert model.certificate_ is model.moments_.certificate_
+    assert model.sampler_ is model.moments_.sampler_ is None
     assert model.certificate_.evidence.norm == "trace"
     found = model.predict(1e6 * X)
     assert -1 <= found.min() <= found.max() <= 2
-    model.set_params(solver="coefficients").fit(*private)
+    model.set_params(sensitivity=None, x_norm=None, y_bounds=None, random_state=0)
+    model.fit(*private, **public)
     assert model.moments_ is None
     np.testing.assert_allclose(
         model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-12
@@ -353,44 +306,14 @@ def test_ridge_of_moments_says_what_moments_say():
 
 def test_what_moments_cannot_do_is_refused():
     """An intercept is always theirs, and one penalty."""
-    moments = {"solver": "moments", "sensitivity": "bound", "x_norm": 1.0}
+    moments = {"sensitivity": "bound", "x_norm": 1.0}
     moments["y_bounds"] = (-1.0, 1.0)
     for wrong, message in (
-        ({"fit_intercept": False}, "fit_intercept must be True with solver='moments'"),
+        ({"fit_intercept": False}, "fit_intercept must be True with sens"),
         ({"alpha": [1.0, 2.0]}, "alpha must be None, 'auto' or one number"),
-        ({"solver": "svd"}, "solver must be one of"),
     ):
         with pytest.raises(ValueError, match=message):
             PrivateRidge(**{**moments, **wrong}).fit(X, Y)
-
-
-def test_the_better_of_two_is_released():
-    """Moments where the penalty is small, and not where it is large."""
-    rng = np.random.default_rng(0)
-    A = rng.uniform(-1, 1, size=(5000, 5))
-    b = np.clip(A @ np.ones(5) / 4 + rng.normal(size=5000) / 4, -1, 1)
-    bound = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-1.0, 1.0)}
-    for alpha in (None, 1.0, 1200.0):
-        assert PrivateRidge(alpha, **bound).fit(A[:300], b[:300]).moments_ is not None
-    for other in (
-        {"alpha": 1201.0},
-        {"alpha": [1.0]},
-        {"epsilon": math.inf},
-        {"y_bounds": (1.0, 1.0)},
-        {"fit_intercept": False},
-    ):
-        model = PrivateRidge(**({"alpha": 1.0} | bound | other))
-        assert model.fit(A[:300], b[:300]).moments_ is None
-    scores = {
-        solver: np.median(
-            [
-                PrivateRidge(1.0, solver=solver, **bound).fit(A, b).score(A, b)
-                for _ in range(5)
-            ]
-        )
-        for solver in ("moments", "coefficients")
-    }
-    assert scores["moments"] > scores["coefficients"] + 0.1
 
 
 def test_public_numbers_whose_squares_are_infinite_are_named():

@@ -157,17 +157,17 @@ FORMS = {
     ("all", "labels"): {"tree": wrapped(TREE)},
     ("numbers", "targets", "none"): {
         "moments, bound": PrivateMoments(bounds=(-9, 9), **BOX),
-        "ridge, bound": PrivateRidge(1.0, x_norm=9.0, solver="coefficients", **BOX),
+        "ridge, bound": PrivateRidge(1.0, x_norm=9.0, **BOX),
     },
     ("numbers", "labels", "none"): {
         "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
     },
-    ("numbers", "targets", "clip"): {"ridge, clipped": paired(PrivateRidge)},
-    ("numbers", "labels", "clip"): {
-        "logistic, clipped": paired(PrivateLogisticRegression),
-        "SVM, clipped": paired(PrivateLinearSVC),
+    ("numbers", "targets", "schema"): {"ridge, schema": paired(PrivateRidge)},
+    ("numbers", "labels", "schema"): {
+        "logistic, schema": paired(PrivateLogisticRegression),
+        "SVM, schema": paired(PrivateLinearSVC),
     },
-    ("all", "labels", "clip"): {"tree, clipped": wrapped(TREE)},
+    ("all", "labels", "schema"): {"tree, schema": wrapped(TREE)},
 }
 FITS = {n: (model, *form) for form in FORMS for n, model in FORMS[form].items()}
 
@@ -179,11 +179,24 @@ def given(columns, target, frame, y, labels):
     return (X, *{"targets": (y,), "labels": (labels,), "nothing": ()}[target])
 
 
+def declared(columns, target):
+    """Return a schema of the columns and of the targets."""
+    held = dict.fromkeys(NUMBERS, (-9, 9))
+    if columns == "all":
+        held |= {"gap": (-9, 9), "job": ["miner", "baker"]}
+    return SchemaReference(
+        held,
+        target={"targets": (-40, 40), "labels": ["ash", "oak"]}[target],
+        missing={"gap": 0.3} if columns == "all" else None,
+    )
+
+
 def fitting(model, columns, target, public="records", broken=lambda *private: private):
     """Return what fits a model to private records, with the lines of its progress."""
     names, found = ("X_reference", "y_reference"), given(columns, target, *PUBLIC)
-    table = {names[0]: TableReference(*found, clip=True)} if public == "clip" else {}
-    reference = dict(zip(names, found, strict=False)) if public == "records" else table
+    reference = dict(zip(names, found, strict=False)) if public == "records" else {}
+    if public == "schema":
+        reference = {names[0]: declared(columns, target)}
 
     def act(*private):
         verbose = {"verbose": 1} if hasattr(model, "verbose") else {}
@@ -261,7 +274,7 @@ CASES |= {name: fitting(*fit) for name, fit in FITS.items()}
 
 def kinds_of(name):
     """Return kinds of records that have an answer, and differ in what is looked at."""
-    if name in CLIPPED or "clip" in FITS.get(name, ())[3:]:
+    if name in CLIPPED or "schema" in FITS.get(name, ())[3:]:
         return [KINDS[0], "lawless"]
     if name == "pipeline":  # for time; the tree has the same steps
         return ["constant, unlike the reference", "missing"]

@@ -246,16 +246,6 @@ def test_rows_that_calibrate_once_are_not_looked_at():
 REFUSED = {
     "known": ({"sensitivity": 0.5}, {}, "known sensitivity"),
     "known law": ({"sensitivity": KnownSensitivity(1.0)}, {}, "known sensitivity"),
-    "bound": (
-        {
-            "sensitivity": "bound",
-            "x_norm": 1.0,
-            "y_bounds": (-1.0, 1.0),
-            "solver": "coefficients",
-        },
-        {},
-        "known sensitivity",
-    ),
     "secret": (
         {"sensitivity": SensitivitySampler(reference=SecretSample())},
         {},
@@ -410,8 +400,11 @@ def test_a_choice_is_the_penalty_of_other_fits():
     with pytest.raises(ValueError, match=r"alpha must be for 2 features, .* for 3\."):
         other.fit(OWN[0][:, :2], OWN[1], X_reference=X[:120, :2], y_reference=Y[:120])
     bounded = clone(other).set_params(sensitivity="bound", x_norm=1.0, y_bounds=(0, 1))
-    with pytest.raises(ValueError, match=r"alpha must be a number with .*'bound'"):
+    with pytest.raises(ValueError, match=r"alpha must be None, .* with .*'bound'"):
         bounded.fit(*OWN)
+    bounded = clone(LOGISTIC).set_params(C=choice, sensitivity="bound", x_norm=1.0)
+    with pytest.raises(ValueError, match=r"C must be a number with .*'bound'"):
+        bounded.fit(OWN[0], OWN[1] > 0)
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])

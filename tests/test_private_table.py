@@ -423,21 +423,6 @@ def test_schemas_of_any_kind_are_taken():
     assert other.count("sex")["count"][OTHER] == table.count("sex")["count"][OTHER]
 
 
-def test_consistent_counts_are_the_nearest_that_can_be():
-    table = ask(counts=["sex", ("sex", "region")], means=None, epsilon=0.01)
-    noisy = table.count("sex")["count"].to_numpy()
-    nearest = table.count("sex", consistent=True)["count"].to_numpy()
-    assert (nearest >= 0).all()
-    assert_allclose(nearest.sum(), N)
-    others = np.random.default_rng(0).dirichlet(np.ones(len(noisy)), size=2000) * N
-    distances = ((others - noisy) ** 2).sum(axis=1)
-    assert (distances >= ((nearest - noisy) ** 2).sum() - 1e-6).all()
-    unknown = ask(counts="sex", means=None, epsilon=1e-3, relation="add-remove")
-    plain_ones = unknown.count("sex")["count"]
-    found = unknown.count("sex", consistent=True)["count"]
-    assert_array_equal(found, plain_ones.clip(lower=0))
-
-
 def test_parts_of_groups_take_the_least_noise():
     table = ask(counts=[("sex", "age"), ("sex", "region")], means=None)
     of_regions = math.sqrt(2 * 5) * table.noise_scale_
@@ -516,8 +501,6 @@ def test_what_was_not_asked_for_is_not_answered():
         table.quantile("age", 1.5)
     with pytest.raises(ValueError, match="confidence"):
         table.count("sex", confidence=1.0)
-    with pytest.raises(ValueError, match="consistent"):
-        table.count("sex", consistent=1)
 
 
 class Incomparable:

@@ -31,7 +31,7 @@ from skparisk.queries import (
 )
 from skparisk.queries._base import same_but_for
 from skparisk.queries._given import as_query
-from skparisk.reference import Domain, Interval, TableReference
+from skparisk.reference import TableReference
 
 # Means and records
 
@@ -331,8 +331,6 @@ def test_a_class_of_ones_own_inherits_no_claim_about_answers(query):
     """Its noise would be that of what it inherits from."""
     assert not query.is_repeatable
     assert not query.is_sum
-    box = Domain([Interval(0, 1)] * 3, [Interval(0, 1)])
-    assert query.largest_move(box, 20, "replace-one") is None
     X = np.random.default_rng(0).uniform(size=(40, 3))
     reference = TableReference(X, X.sum(axis=1))
     pairs = pairs_from(reference, n_records=20, relation="replace-one", size=5)
@@ -419,19 +417,6 @@ def test_rounding_of_a_function_is_that_of_its_largest_finite_answer():
     assert np.isfinite(rounding).all()
     assert rounding[2] == pytest.approx(share * largest[2])
     assert 0 < rounding[1] <= rounding[0] * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_the_largest_move_of_a_mean_pays_for_its_rounding(relation):
-    """By what adding up n numbers of that size can be off, of both means."""
-    domain = Domain([Interval(-3.0, 1.0), Interval(-4.0, 5.0)])
-    box = np.array([[-3.0, -4.0], [1.0, 5.0]])
-    for n in (10**4, 10**6):
-        move = MeanQuery().largest_move(domain, n, relation)
-        exact = (box[1] - box[0]) / n
-        rounding = 2 * n * 2.0**-52 * np.array([3.0, 5.0])
-        np.testing.assert_allclose(move.outputs - exact, rounding, rtol=1e-3)
-        assert move.l2 == pytest.approx(np.linalg.norm(move.outputs), rel=1e-14)
 
 
 def test_random_answers_of_an_heir_are_noticed():

@@ -19,7 +19,6 @@ from skparisk.core import Doubt
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     CallableReference,
-    Categories,
     Schema,
     TableReference,
     as_reference,
@@ -423,53 +422,3 @@ def test_anything_else_is_no_reference():
         message = r"reference must be a TableReference, .* SecretSample or a callable"
         with pytest.raises(ValueError, match=message):
             as_reference(reference)
-
-
-# Clipping to the range of a table
-
-
-def test_private_records_are_clipped_to_the_range_of_a_table():
-    table = TableReference(TABLE, clip=True)
-    assert table.domain.box.tolist() == [
-        TABLE.min(axis=0).tolist(),
-        TABLE.max(axis=0).tolist(),
-    ]
-    assert "; private records are clipped to the range of the table" in (
-        table.description
-    )
-    other = TableReference(TABLE, np.arange(float(len(TABLE))), clip=True)
-    assert other.domain.target_box.ravel().tolist() == [0, len(TABLE) - 1]
-    assert other.encoded(lambda y: y + 1).domain.targets == other.domain.targets
-    assert TableReference(TABLE).domain is None
-
-
-def test_the_range_of_a_split_table_is_that_of_the_shared_half():
-    """Rows of pairs are clipped to it, and known again as they were."""
-    rows = np.random.default_rng(0).normal(size=(40, 1))
-    table = TableReference(rows, rows[:, 0], sampling="split", clip=True)
-    source = table.bind(5, n_shared=3, n_own=2, seed=np.random.SeedSequence(0))
-    low, high = source.pool.X[source.others].min(), source.pool.X[source.others].max()
-    assert table.domain.box.ravel().tolist() == [low, high]
-    assert (low, high) != (rows.min(), rows.max())
-    own = source.pool.X[source.own]
-    assert ((own >= low) & (own <= high)).all()
-    assert ((source.pool.y >= low) & (source.pool.y <= high)).all()
-    np.testing.assert_array_equal(source.pool.X[source.others], rows[source.others])
-    assert "clipped to the range of that half" in table.description
-    assert table.sketch.overlaps(TableReference(rows, rows[:, 0]).sketch)
-
-
-def test_ranges_of_other_containers():
-    texts = np.array(["a text", "another"], dtype=object)
-    of_texts = TableReference(texts, clip=True)
-    assert of_texts.domain.columns == (None,)
-    assert "but for 1 column of no known range" in of_texts.description
-    labels = TableReference(TABLE[:3], ["a", "b", "b"], clip=True)
-    assert labels.domain.targets == (Categories(["b", "a"]),)
-    coded = labels.encoded(lambda y: np.array([float(label == "b") for label in y]))
-    assert coded.domain.targets == (Categories([1.0, 0.0]),)
-
-
-def test_clip_is_true_or_false():
-    with pytest.raises(ValueError, match="clip must be"):
-        TableReference(TABLE, clip="yes")

@@ -315,7 +315,6 @@ def test_what_cannot_be_reported_is_refused(source, options, message):
         (minted(0.5), "one record (one row)"),
         (minted(0.5, unit="person"), "one person, with all of their rows"),
         (minted(0.5, unit=None), "one of what it does not state"),
-        (minted(0.5, group_size=3, method="group"), "any 3 records together"),
         (
             CASES["secret"],
             "which of the records are used",

@@ -36,16 +36,14 @@ from skparisk.reference import (
     Categories,
     Domain,
     Interval,
-    TableReference,
 )
 
-HISTOGRAM = stats.rv_histogram((np.array([1, 3]), np.array([0, 1, 2])))
 COLUMNS = {
     "age": (18, 90),
     "sex": ["f", "m"],
     "children": range(4),
     "owner": {True: 1, False: 3},
-    "income": HISTOGRAM,
+    "income": (0, 2),
     "wage": (0.0, 5e5),
 }
 SCHEMA = SchemaReference(COLUMNS, target="wage", missing={"income": 0.25})
@@ -90,7 +88,7 @@ def test_columns_have_the_declared_laws():
         )
     missing = X["income"].isna()
     assert stats.binomtest(int(missing.sum()), 50_000, 0.25).pvalue > 1e-6
-    assert_law(X["income"][~missing], HISTOGRAM.cdf)
+    assert_law(X["income"][~missing], stats.uniform(0, 2).cdf)
 
 
 def test_the_domain_is_what_is_declared():
@@ -205,8 +203,7 @@ weights = [3, 1]
 categories = ["north", "south"]
 
 [columns.wage]
-edges = [0, 1000, 5000]
-weights = [9, 1]
+range = [0, 5000]
 """
 
 
@@ -226,7 +223,7 @@ def test_a_schema_from_a_file(tmp_path):
     X, y = schema.sample(20_000, rng_of())
     assert isinstance(X, pl.DataFrame)
     assert stats.binomtest(int((X["sex"] == "f").sum()), 20_000, 0.75).pvalue > 1e-6
-    assert stats.binomtest(int((y < 1000).sum()), 20_000, 0.9).pvalue > 1e-6
+    assert stats.binomtest(int((y < 1000).sum()), 20_000, 0.2).pvalue > 1e-6
     path.write_text(
         'target = ["a", "b"]\n[columns]\na.range=[0,1]\nb.range=[0,1]\nc.whole=[1,2]'
     )
@@ -250,11 +247,6 @@ def test_a_schema_from_a_file(tmp_path):
         (
             "columns.a.categories = ['x']\ncolumns.a.weights = [1, 2]",
             "weights must be a list of 1 numbers",
-        ),
-        ("columns.a.edges = [0, 1]", "weights must be a list of 1 numbers"),
-        (
-            "columns.a.edges = [1, 0]\ncolumns.a.weights = [1]",
-            r"edges must increase, got \[1, 0\]",
         ),
         ("columns.a.range=[0,1]\n[target]\nrange=[0,1]\nmissing=0.1", "key 'missing'"),
     ],
@@ -288,7 +280,6 @@ def test_bad_schemas_are_refused():
         ({"a": 5}, {}, "it must be a tuple (low, high), a range of whole numbers"),
         ({"a": float}, {}, "it must be a tuple (low, high)"),
         ({"a": (0, 1, 2)}, {}, "it must be a tuple (low, high)"),
-        ({"a": stats.norm()}, {}, "a distribution must have finite ends"),
         ({"a": (0, 1)}, {"target": "b"}, "target must be a column of the schema"),
         ({"a": (0, 1)}, {"target": "a"}, "columns must have more than the target."),
         ({"a": (0, 1)}, {"target": ()}, "The target of the schema: it must be"),
@@ -340,16 +331,6 @@ def test_single_records_are_clipped():
     sampler = few(reference=schema, epsilon=math.inf).fit(numbers())
     moved = sampler.transform(numbers())
     np.testing.assert_allclose(moved, numbers().clip(0, [1, 2]))
-
-
-def test_records_that_turn_out_to_be_the_reference_leave_no_domain():
-    rows = rng_of().random((50, 2))
-    sampler = few(query=np.mean, reference=TableReference(rows, clip=True)).fit(rows)
-    assert sampler.pairs_.domain is not None
-    with pytest.warns(match="sampled from the private data"):
-        sampler.release(rows)
-    assert sampler.pairs_.domain is None
-    assert sampler.certificate_.evidence.worst_loss is None
 
 
 @pytest.mark.parametrize("given", ["fit", "sampler"])
@@ -491,19 +472,15 @@ def test_whole_numbers_may_be_too_many_to_list():
 # A sensitivity that is declared
 
 
-@pytest.mark.parametrize("reference", ["schema", "table"])
-def test_records_are_clipped_for_a_declared_sensitivity_as_well(reference):
+def test_records_are_clipped_for_a_declared_sensitivity_as_well():
     X, y = numbers(40), np.arange(40)
-    public = FLAT
-    if reference == "table":
-        public = TableReference([[0.0, 0.0], [1.0, 2.0]], [0.0, 5.0], clip=True)
     known = KnownSensitivity(0.5)
     model = PrivateRidge(epsilon=math.inf, sensitivity=known)
-    model.fit(X, y, X_reference=public)
+    model.fit(X, y, X_reference=FLAT)
     expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
     np.testing.assert_allclose(model.coef_, expected.coef_)
     with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
-        model.fit(X[:, :1], y, X_reference=public)
+        model.fit(X[:, :1], y, X_reference=FLAT)
     np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
 
 

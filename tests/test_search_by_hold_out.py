@@ -20,7 +20,7 @@ from searches import (
     known,
     private_search,
 )
-from sklearn.ensemble import BaggingRegressor
+from sklearn.ensemble import VotingRegressor
 
 from skparisk import (
     IncompatibleError,
@@ -240,8 +240,8 @@ def test_other_relations_are_refused_before_a_fit():
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 def test_fits_in_worker_processes_are_refused_with_advice():
     """Though no ledger was opened but by the search itself."""
-    bagging = BaggingRegressor(known(), n_estimators=2, bootstrap=False, n_jobs=2)
-    search = private_search(bagging, {}, "exponential")
+    voting = VotingRegressor([("a", known()), ("b", known())], n_jobs=2)
+    search = private_search(voting, {}, "exponential")
     with pytest.raises(IncompatibleError, match=r"private search .* n_jobs=None in"):
         search.fit(X, Y)
     search.set_params(estimator__n_jobs=None).fit(X, Y)

@@ -67,7 +67,6 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     assert level(known(epsilon=0.5)) == pure
     bound = PrivateRidge(epsilon=0.5, sensitivity="bound", x_norm=1, y_bounds=(0, 1))
     assert level(bound) == pure
-    assert level(bound.set_params(solver="coefficients")) == pure
     moments = PrivateMoments(epsilon=0.5, sensitivity="bound")
     assert level(moments) == pure
     for estimator, told in [

@@ -41,7 +41,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core import Assumption, Leak, as_certificate, compose_basic, group_privacy
+from skparisk.core import Assumption, Leak, as_certificate, compose_basic
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
@@ -663,7 +663,6 @@ def test_a_claim_of_membership_stays_one():
     together = compose_basic([certificate, public])
     assert together.protects_membership
     assert any("is public and describes" in text for text in together.conditions)
-    assert group_privacy(certificate, 2).protects_membership
 
 
 def test_evidence_has_more_candidates_than_members():

@@ -56,7 +56,7 @@ OWN_QUERIES = {
 }
 BALL = {"sensitivity": "bound", "x_norm": 2.0}
 BOUNDS = {
-    "ridge": BALL | {"y_bounds": (-3.0, 5.0), "solver": "coefficients"},
+    "ridge": BALL | {"y_bounds": (-3.0, 5.0)},
     "logistic": BALL,
     "density": {"sensitivity": "bound"},
 }

@@ -41,7 +41,7 @@ attack = {
 }
 found = audit_claim(faulty_mean, ages, claim=1.0, **attack)
 print(str(found).splitlines()[0])
-print(f"level at least {found.worst.lower_bound:.0f}, where 1 is claimed")
+print(f"level at least {found.worst.lower_bound:.1f}, where 1 is claimed")
 
 # %%
 # With a confidence of 0.95 this bound holds whatever the code looks like

@@ -139,25 +139,6 @@ class ReferenceAudit(Statement, MeasuredRisk):
         """Return its claim for composition and budgets."""
         return self.certificate
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and strings: strict JSON, also for YAML.
-
-        Returns
-        -------
-        document : dict
-            The measured numbers, the verdict and its meaning; the certificates of the
-            audited calibration and of the audit itself.
-        """
-        return {
-            "schema": "skparisk.audit",
-            **dataclasses.asdict(self.measured),
-            "release_records": self.release_records,
-            "verdict": self.verdict,
-            "meaning": self._meaning(),
-            "audited": self.audited.to_dict(),
-            "certificate": self.certificate.to_dict(),
-        }
-
     def _meaning(self) -> list[str]:
         """Return sentences for those who decide whether to use the reference."""
         low, high = floor_text(self.lower, 3), ceil_text(self.upper, 3)

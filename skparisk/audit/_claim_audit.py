@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from skparisk._checks import check_n_jobs, seed_sequence
-from skparisk._text import Statement, floor_text, strict
+from skparisk._text import Statement, floor_text
 from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._limits import check_confidence
@@ -93,11 +92,6 @@ class KnownNoise:
             return float(self.law.levels(np.array([shift]), 0.0, **size)[0]), 0.0
         delta = float(self.law.profile(claim.epsilon, shift)) if shift else 0.0
         return claim.epsilon, min(delta * (1 + 1e-6) + 1e-12, 1.0)
-
-    def advantage(self, shift: float) -> float:
-        """Return how far apart releases are at a distance, at most."""
-        size = {"n_outputs": self.noise.n_outputs, "steps": self.noise.steps}
-        return float(self.law.advantage([shift], **size)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,13 +251,6 @@ class PairAttack:
     delta : float
         The delta that both are levels at, in [0, 1].
 
-    accuracy : float
-        Lower bound of the share of right guesses which of the two databases it was,
-        in [0.5, 1].
-
-    allowed_accuracy : float
-        The most that the claim leaves.
-
     distinguisher : str
         What gave the level away.
 
@@ -274,7 +261,7 @@ class PairAttack:
     Examples
     --------
     >>> from skparisk.audit import PairAttack
-    >>> found = PairAttack(1.2, 1.0, 0.0, 0.7, 0.75, "exact repeats", 90, 20, 100)
+    >>> found = PairAttack(1.2, 1.0, 0.0, "exact repeats", 90, 20, 100)
     >>> found.contradicts
     True
     """
@@ -282,8 +269,6 @@ class PairAttack:
     lower_bound: float
     allowed: float
     delta: float
-    accuracy: float
-    allowed_accuracy: float
     distinguisher: str
     n_hits: int
     n_hits_neighbor: int
@@ -291,13 +276,8 @@ class PairAttack:
 
     @property
     def contradicts(self) -> bool:
-        """Whether either number exceeds the claim."""
-        return self.lower_bound > self.allowed or self.accuracy > self.allowed_accuracy
-
-    @property
-    def excess(self) -> float:
-        """Lower bound minus the allowed level; may be < 0."""
-        return self.lower_bound - self.allowed
+        """Whether the lower bound exceeds the claim."""
+        return self.lower_bound > self.allowed
 
 
 @dataclass(frozen=True)
@@ -393,7 +373,7 @@ class ClaimAudit(Statement):
         """The attack that exceeded the claim about its pair the most."""
         return max(
             self.attacks,
-            key=lambda one: (one.contradicts, one.excess, one.lower_bound),
+            key=lambda one: (one.lower_bound - one.allowed, one.lower_bound),
         )
 
     @property
@@ -406,27 +386,6 @@ class ClaimAudit(Statement):
     def verdict(self) -> str:
         """``"evidence against"``, or ``"no evidence found"``; never "private"."""
         return EVIDENCE if self.contradicted else NOTHING
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and strings: strict JSON, also for YAML.
-
-        Returns
-        -------
-        document : dict
-            All fields, infinite numbers as "inf"; the verdict and its meaning.
-        """
-        own = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name != "claim"
-        }
-        return {
-            "schema": "skparisk.claim_audit",
-            **strict(own),
-            "claim": self.claim.to_dict(),
-            "verdict": self.verdict,
-            "meaning": self._meaning(),
-        }
 
     def _meaning(self) -> list[str]:
         """Return sentences for those who decide whether to believe the claim."""
@@ -474,9 +433,7 @@ class ClaimAudit(Statement):
         return (
             f"{self.n_releases} releases of either database of {pairs}: a privacy "
             f"level of at least {floor_text(worst.lower_bound, 3)}{at}, by "
-            f"{worst.distinguisher}, where {allowed}; at least "
-            f"{floor_text(worst.accuracy, 3)} of guesses are right, where it "
-            f"leaves at most {ceil_text(worst.allowed_accuracy, 3)}."
+            f"{worst.distinguisher}, where {allowed}."
         )
 
 
@@ -752,7 +709,7 @@ def audit_claim(
             distances, n_beyond = judge_pairs(known, stated, population, rows, rng)
             order = np.argsort(-distances)
         given = [population.pair(rows, int(at)) for at in order[:n_attacked]]
-    each = (1 - confidence) / (2 * len(given) + (n_beyond is not None))
+    each = (1 - confidence) / (len(given) + (n_beyond is not None))
     attacks = []
     for at, pair in enumerate(given, start=1):
         try:
@@ -817,25 +774,20 @@ def _attack_pair(
     """Attack one pair, and say what the claim leaves to it."""
     claim = audited.claim
     allowed, delta = math.inf, claim.delta
-    accuracy = 1.0
     if not claim.sampled:
         every = post_process(claim)  # a risk over the noise is a delta of every pair
         allowed, delta = every.epsilon, every.delta
-        accuracy = every.advantage.success().quantile
     elif audited.known is not None:
         shift = audited.known.shift(*pair)
         allowed, delta = audited.known.allowed(shift, claim)
-        accuracy = (1 + audited.known.advantage(shift)) / 2
     seed = int(rng.integers(2**31))
-    level, guess = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
+    found = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
     return PairAttack(
-        lower_bound=level.level(alpha, delta),
+        lower_bound=found.level,
         allowed=allowed,
         delta=delta,
-        accuracy=guess.accuracy(alpha),
-        allowed_accuracy=accuracy,
-        distinguisher=level.words,
-        n_hits=level.hits,
-        n_hits_neighbor=level.others,
-        n_tested=level.n,
+        distinguisher=found.words,
+        n_hits=found.hits,
+        n_hits_neighbor=found.others,
+        n_tested=found.n,
     )

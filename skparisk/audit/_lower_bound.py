@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -28,50 +27,34 @@ _HUGE = 1e150
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """How many fresh releases have an event, which was fixed before.
 
     `hits` of `n` releases of the database that makes it likelier, `others` of `n` of
-    its neighbor. `words` name the event.
+    its neighbor. `words` name the event, and `level` is a lower limit by it.
     """
 
     hits: int
     others: int
     n: int
     words: str
-
-    def level(self, alpha: float, delta: float) -> float:
-        """Return a lower limit of the level, with confidence 1 - alpha."""
-        return float(level_limit(*self._limits(alpha), delta)[0])
-
-    def accuracy(self, alpha: float) -> float:
-        """Return a lower limit of how often a guess is right."""
-        return float(accuracy_limit(*self._limits(alpha))[0])
-
-    def _limits(self, alpha: float) -> tuple[_Floats, _Floats]:
-        return _limits(np.array([self.hits]), np.array([self.others]), self.n, alpha)
+    level: float
 
 
-@dataclass(frozen=True, eq=False)
-class Event:
-    """The releases whose score is on one side of a threshold."""
+class Event(NamedTuple):
+    """The releases with a score that is not below a threshold, times a sign.
+
+    That is -1 if they are likelier of the second database.
+    """
 
     score: _Score
     threshold: float
-    above: bool
+    sign: int
     words: str
 
-    def count(self, first: _Floats, second: _Floats) -> Counts:
-        """Count fresh releases: as many of the one database as of the other."""
-        hits, others = (np.count_nonzero(self._holds(rows)) for rows in (first, second))
-        if not self.above:
-            hits, others = others, hits
-        return Counts(int(hits), int(others), len(first), self.words)
-
-    def _holds(self, rows: _Floats) -> NDArray[np.bool_]:
-        scores = self.score(rows)
-        return scores >= self.threshold if self.above else scores <= self.threshold
+    def count(self, rows: _Floats) -> int:
+        """Return how many rows are among them."""
+        return int(np.count_nonzero(self.sign * self.score(rows) >= self.threshold))
 
 
 def level_limit(low: Any, high: Any, delta: float) -> Any:
@@ -81,46 +64,37 @@ def level_limit(low: Any, high: Any, delta: float) -> Any:
     return np.maximum(found, 0.0)
 
 
-def accuracy_limit(low: Any, high: Any) -> Any:
-    """Return how often a guess by the event is right, either database as likely."""
-    return np.maximum((1 + low - high) / 2, 0.5)
-
-
-def learn_events(
+def learn_event(
     first: _Floats,
     second: _Floats,
     *,
     alpha: float,
     delta: float,
     rng: np.random.Generator,
-) -> tuple[Event, Event]:
-    """Return the events that promise the largest level, and the most right guesses.
+) -> Event:
+    """Return the event that promises the largest level.
 
     One half of the rows makes scores, the other one chooses among them and their
     thresholds, by limits that are as strict as a choice among so many asks for.
     """
     half = len(first) // 2
-    best: list[tuple[float, Event | None]] = [(-1.0, None), (-1.0, None)]
-    chosen = first[half:], second[half:]
+    most, best = -1.0, None
     for words, score in _scores(first[:half], second[:half], rng):
-        ours, others = (score(rows) for rows in chosen)
-        for above in (True, False):
-            thresholds, low, high = _at_thresholds(ours, others, above, alpha)
-            for i, values in enumerate(
-                (level_limit(low, high, delta), accuracy_limit(low, high))
-            ):
-                at = int(np.argmax(values))
-                if values[at] > best[i][0]:
-                    event = Event(score, float(thresholds[at]), above, words)
-                    best[i] = float(values[at]), event
-    by_level, by_accuracy = best[0][1], best[1][1]
-    assert by_level is not None  # the mean difference is always among the scores
-    assert by_accuracy is not None
-    return by_level, by_accuracy
+        ours, others = score(first[half:]), score(second[half:])
+        # Low scores of the one database are high ones of the other, with a sign.
+        for sign, sides in ((1, (ours, others)), (-1, (-others, -ours))):
+            thresholds, low, high = _at_thresholds(*sides, alpha)
+            levels = level_limit(low, high, delta)
+            at = int(np.argmax(levels))
+            if levels[at] > most:
+                most = float(levels[at])
+                best = Event(score, float(thresholds[at]), sign, words)
+    assert best is not None  # the mean difference is always among the scores
+    return best
 
 
 def _at_thresholds(
-    ours: _Floats, others: _Floats, above: bool, alpha: float
+    ours: _Floats, others: _Floats, alpha: float
 ) -> tuple[_Floats, _Floats, _Floats]:
     """Return thresholds, and the limits of both probabilities at each."""
     n = len(ours)
@@ -128,12 +102,10 @@ def _at_thresholds(
     if len(thresholds) > _MOST_THRESHOLDS:
         picked = np.linspace(0, len(thresholds) - 1, _MOST_THRESHOLDS)
         thresholds = thresholds[picked.astype(np.intp)]
-    if above:
-        hits = n - np.searchsorted(np.sort(ours), thresholds, side="left")
-        missed = n - np.searchsorted(np.sort(others), thresholds, side="left")
-    else:  # then it is the neighbor's releases that are likelier
-        hits = np.searchsorted(np.sort(others), thresholds, side="right")
-        missed = np.searchsorted(np.sort(ours), thresholds, side="right")
+    hits, missed = (
+        n - np.searchsorted(np.sort(scores), thresholds, side="left")
+        for scores in (ours, others)
+    )
     # Of many limits the best is lucky, often that of a rare event in a tail.
     low, high = _limits(hits, missed, n, alpha / len(thresholds))
     return thresholds, low, high
@@ -296,11 +268,8 @@ def attack(
     alpha: float,
     delta: float,
     random_state: Any,
-) -> tuple[Counts, Counts]:
-    """Learn two events from half of the rows, and count them in the other half.
-
-    The first shows the largest level, the second makes the most guesses right.
-    """
+) -> Counts:
+    """Learn an event from half of the rows, and count it in the other half."""
     if first.shape != second.shape:
         raise ValueError(
             "release must return as many numbers for the neighbor as for the database, "
@@ -309,12 +278,14 @@ def attack(
     rng = np.random.default_rng(seed_sequence(random_state))
     half = len(first) // 2
     mixed = [rows[rng.permutation(len(rows))] for rows in (first, second)]
-    events = learn_events(
+    event = learn_event(
         *(rows[half:] for rows in mixed), alpha=alpha, delta=delta, rng=rng
     )
     tested = [rows[:half] for rows in mixed]
-    by_level, by_accuracy = (event.count(*tested) for event in events)
-    return by_level, by_accuracy
+    hits, others = (event.count(rows) for rows in tested[:: event.sign])
+    limits = _limits(np.array([hits]), np.array([others]), half, alpha)
+    level = float(level_limit(*limits, delta)[0])
+    return Counts(hits, others, half, event.words, level)
 
 
 def draw_releases(

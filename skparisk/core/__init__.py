@@ -16,7 +16,7 @@ _PUBLIC = {
     "claim": """Advantage Assumption Certificate DominatingLoss Doubt Evidence Leak
         MeasuredRisk Method Population Scope Success as_certificate""",
     "compose": """compose_advanced compose_basic compose_exact compose_parallel
-        group_privacy post_process""",
+        post_process""",
     "laws": "Gaussian Laplace Law",
     "losses": """gaussian_delta gaussian_loss_exceedance laplace_delta
         laplace_loss_exceedance laplace_loss_mean""",

@@ -54,7 +54,7 @@ from skparisk.core.noise import (
     check_shape,
     laplace_noise,
 )
-from skparisk.core.pairs import SampledPairs, largest_loss, norms_of_pairs
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.core.rounding import ROUNDING, ceil_text
 
 _Floats = NDArray[np.float64]
@@ -967,9 +967,6 @@ class CalibratedNoise(NamedTuple):
             for_new_people=for_new_people,
             advantage=measure_advantage(
                 self.distances, shift, found, terms, pairs.n_outputs
-            ),
-            worst_loss=largest_loss(
-                pairs.largest_move, law, shape, noise_scale, target.epsilon
             ),
             rows_per_person=pairs.rows_per_person,
             curve=curve,

@@ -76,7 +76,6 @@ class Method(StrEnum):
     ADVANCED = "advanced"
     EXACT = "exact"
     FILTER = "filter"
-    GROUP = "group"
     POST_PROCESS = "post-process"
 
 
@@ -128,7 +127,6 @@ class Assumption(StrEnum):
     FILTER_FIXED = "filter-fixed"
     DISJOINT_PARTS = "disjoint-parts"
     PAIRS_OF_PART = "pairs-of-part"
-    GROUP_STEPS = "group-steps"
 
 
 class Doubt(StrEnum):
@@ -394,10 +392,6 @@ class Evidence:
     audit : MeasuredRisk, default=None
         Measurement of an audit of the reference; it does not change the claim.
 
-    worst_loss : float, default=None
-        Largest loss of any pair, also outside the risk, if records are clipped to a
-        domain with a proven bound on the query.
-
     n_candidates : int, default=None
         Records from which `n_records` were drawn in secret, if the claim protects the
         draw.
@@ -439,7 +433,6 @@ class Evidence:
     for_new_people: str | None = None
     advantage: Advantage | None = None
     audit: MeasuredRisk | None = None
-    worst_loss: float | None = None
     n_candidates: int | None = None
     n_neighbors: int = 1
     n_constant: int = 0
@@ -481,7 +474,6 @@ class Claim:
     loss: DominatingLoss | None = None
     method: Method = Method.SINGLE
     n_releases: int = 1
-    group_size: int = 1
     post_processed: bool = False
     leaks: frozenset[Leak] = frozenset()
     assumptions: frozenset[Assumption] = frozenset()
@@ -494,7 +486,6 @@ class Claim:
             "randomness": Scope(self.randomness),
             "method": Method(self.method),
             "n_releases": check_at_least(self.n_releases, "n_releases", 0),
-            "group_size": check_at_least(self.group_size, "group_size", 1),
             "leaks": frozenset(map(Leak, self.leaks)),
             "assumptions": frozenset(map(Assumption, self.assumptions)),
             "doubts": frozenset(map(Doubt, self.doubts)),
@@ -683,7 +674,6 @@ class Claim:
             Assumption.FILTER_FIXED: several and method == Method.FILTER,
             Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
             Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
-            Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
             Assumption.DECLARED_SENSITIVITY: evidence is not None
             and evidence.calibration == "declared",
             Assumption.GIVEN_NOISE: self.loss is not None
@@ -768,10 +758,6 @@ class Certificate(Claim):
 
     method, n_releases : Method and int
         How it was found, and for how many releases.
-
-    group_size : int
-        Steps from one neighbor to the next, >= 1: see
-        :func:`~skparisk.core.group_privacy`.
 
     post_processed : bool
         Whether a risk over pair and noise is a part of delta, on average over pairs,
@@ -901,7 +887,7 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
             mean=max(measured.mean, advantage.mean),
             quantile=max(measured.quantile, advantage.quantile),
         )
-    return replace(evidence, curve=curve, advantage=measured, worst_loss=None)
+    return replace(evidence, curve=curve, advantage=measured)
 
 
 def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
@@ -948,7 +934,6 @@ def over_private_records(
     known, secret = certificate.require_evidence(), n_candidates is not None
     of_pairs = (
         "for_new_people",
-        "worst_loss",
         "n_unanswered",
         "advantage",
         "audit",

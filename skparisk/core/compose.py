@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self
 from skparisk.core.checks import (
     CalibrationError,
     IncompatibleError,
-    check_at_least,
     check_choice,
     check_probability,
     check_share,
@@ -61,7 +60,6 @@ _UNIONS = ("leaks", "assumptions", "doubts")
 _SAME = {
     "relation": "have the same relation of neighboring databases",
     "unit": "protect the same unit, records or people",
-    "group_size": "be about groups of the same size",
 }
 
 
@@ -193,8 +191,7 @@ _RELATIONS = {
     "value": (
         "add-remove",
         "a record whose values are replaced may leave one part and enter another, so "
-        "two parts differ. Calibrate for 'add-remove'; group_privacy(..., size=2) of "
-        "the result covers replaced records.",
+        "two parts differ. Calibrate for 'add-remove'.",
     ),
 }
 
@@ -589,72 +586,15 @@ def post_process(release: Any) -> Certificate:
         return g
     if g.randomness == Scope.NOISE:
         delta = min(1.0, add_up([g.delta, g.risk, g.failure_prob]))
-        return _convert(g, Method.POST_PROCESS, delta=delta, risk=0.0, failure_prob=0.0)
-    return _convert(g, Method.POST_PROCESS, post_processed=True)
-
-
-def group_privacy(release: Any, size: int) -> Certificate:
-    r"""Return the guarantee for databases several steps apart.
-
-    Parameters
-    ----------
-    release : Certificate, mechanism, float or tuple of float
-        See :func:`compose_basic`.
-
-    size : int
-        Steps `k` from one neighbor to the next, such as records of one person, >= 1.
-
-    Returns
-    -------
-    guarantee : Certificate
-        Level :math:`k\epsilon`; delta, and a risk within it, times :math:`\sum_{j<k}
-        e^{j\epsilon}`; a risk over pairs alone times k. Its `group_size` grows k-fold.
-        The law of the loss is not kept.
-
-    Raises
-    ------
-    IncompatibleError
-        If the risk is over the noise: see `post_process`.
-    ValueError
-        If it is not a release, or `size` is not a whole number >= 1.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-conversions`). Without risk: for all databases k steps
-    apart. With a risk over pairs: if each of the k steps is distributed as a fresh
-    pair, the steps need not be independent. Two steps of relation "add-remove" are one
-    replaced record. Source: Dwork and Roth (2014), Theorem 2.2; Vadhan (2017), *The
-    complexity of differential privacy*, Lemma 2.2.
-
-    Examples
-    --------
-    >>> from skparisk.core import group_privacy
-    >>> group_privacy(0.1, size=3).epsilon
-    0.3
-    """
-    g = as_certificate(release)
-    k = check_at_least(size, "size", 1)
-    about_events = g.randomness == Scope.PAIR or (
-        g.randomness == Scope.PAIR_AND_NOISE and (g.delta > 0 or g.post_processed)
-    )
-    if (g.risk or g.failure_prob) and not about_events:
-        raise IncompatibleError(
-            f"release has a risk over the noise (randomness={g.randomness!r}), which "
-            "says nothing about groups: pass post_process(release) instead."
+        return remade(
+            g,
+            method=Method.POST_PROCESS,
+            evidence=None,
+            delta=delta,
+            risk=0.0,
+            failure_prob=0.0,
         )
-    if g.randomness == Scope.PAIR_AND_NOISE:
-        risk = _group_delta(g.epsilon, g.risk, k)
-    else:
-        risk = min(1.0, _times(g.risk, k))
-    return _convert(
-        g,
-        Method.GROUP,
-        epsilon=_times(g.epsilon, k),
-        delta=_group_delta(g.epsilon, g.delta, k),
-        risk=risk,
-        loss=None,
-        group_size=k * g.group_size,
-    )
+    return remade(g, method=Method.POST_PROCESS, evidence=None, post_processed=True)
 
 
 def known_level(release: Claim) -> Claim:
@@ -691,26 +631,6 @@ def _exact(number: float) -> Any:
 def _plain(claim: Claim, **changes: Any) -> Claim:
     """Return a claim with other fields, which is nobody's word: for adding up."""
     return Claim(**(fields_of(claim, Claim) | changes))
-
-
-def _convert(release: Certificate, method: Method, **changes: Any) -> Certificate:
-    return remade(release, method=method, evidence=None, **changes)
-
-
-def _times(number: float, k: int) -> float:
-    """Return k times a number, rounded up as sums are."""
-    return round_up(k * _exact(number))
-
-
-def _group_delta(epsilon: float, delta: float, k: int) -> float:
-    r"""Return delta times the sum of exp(j epsilon) over j < k, rounded up."""
-    if not delta or k == 1:
-        return delta
-    largest = (k - 1) * epsilon
-    if largest > 700:
-        return 1.0
-    terms = math.expm1(-k * epsilon) / math.expm1(-epsilon) if epsilon else float(k)
-    return min(1.0, delta * math.exp(largest) * terms * (1 + ROUNDING))
 
 
 def _what_is_left(total: float, parts: Iterable[Claim]) -> float:

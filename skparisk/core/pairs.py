@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,59 +11,13 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption, Leak, Population, Unit
 from skparisk.core.laws import Law, row_norms
-from skparisk.core.noise import ROUNDING_SLACK, Constant, NoiseShape
-from skparisk.core.rounding import with_grid
+from skparisk.core.noise import Constant, NoiseShape
 
 _Floats = NDArray[np.float64]
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
 # What evidence calls the private records, as a reference.
 PRIVATE_RECORDS = "resampled from private records"
-# More outputs have a map that is too large to look at.
-_MOST_OUTPUTS = 2048
-
-
-@dataclass(frozen=True, eq=False)
-class LargestMove:
-    """The most that two answers on neighboring databases of a domain are apart.
-
-    For each output by itself, and for the norms of all; an l1 that is infinite is not
-    known.
-    """
-
-    outputs: NDArray[np.float64]
-    l2: float
-    l1: float = math.inf
-
-    def norm(self, shape: NoiseShape, order: float) -> float:
-        """Return the most in the coordinates of the noise, in a norm."""
-        outputs, l2, n_outputs = self.outputs, self.l2, len(self.outputs)
-        l1 = self.l1
-        if shape.name != "isotropic":
-            if n_outputs > _MOST_OUTPUTS:
-                return math.inf
-            # Row i of the map says where output i of the noise comes from.
-            rows = shape.whiten(np.eye(n_outputs)).T
-            lengths = np.linalg.norm(rows, axis=1)
-            outputs = np.minimum(np.abs(rows) @ outputs, lengths * l2)
-            l2, l1 = float(np.linalg.norm(rows, 2)) * l2, math.inf
-        l2 = min(l2, float(np.linalg.norm(outputs)))
-        if order == 1:
-            l2 = min(math.sqrt(n_outputs) * l2, float(outputs.sum()), l1)
-        elif order == math.inf:
-            l2 = min(l2, float(outputs.max()))
-        return l2 * (1 + float(ROUNDING_SLACK))
-
-
-def largest_loss(
-    move: LargestMove | None, law: Law, shape: NoiseShape, scale: float, epsilon: float
-) -> float | None:
-    """Return the largest loss of any pair, whatever is released, if it is known."""
-    if move is None or not law.bounded or not scale:
-        return None
-    shift = move.norm(shape, law.norm) / scale
-    loss = with_grid(np.array([shift]), epsilon)[0]
-    return float(loss) if math.isfinite(loss) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +59,6 @@ class SampledPairs:
     sketch, schema, form, domain, learning : optional
         Data of the reference, unused here.
 
-    largest_move : LargestMove or None
-        Proven largest distance of answers in the domain, if there is one.
-
     answer, weights : ndarray or None
         For learning a shape: answers on a database of the reference, of shape
         (n_outputs,), and weights of errors, of shape (n_outputs, n_outputs).
@@ -144,7 +94,6 @@ class SampledPairs:
     schema: Any = None
     domain: Any = None
     learning: Any = None
-    largest_move: LargestMove | None = None
     answer: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
     n_independent: int | None = None

@@ -4,7 +4,7 @@ A worker of joblib may be older than the ledger, so nothing can be handed to it.
 process with the ledger holds a lock on a file that is named after it, its marker, and
 the others look for the names of those that they descend from. Those that are started
 while it is open also find the file's path in their environment, wherever they look for
-others. Clients of Dask tell their schedulers, and workers ask these.
+others. A worker of Dask need not descend from its client, and opens a ledger itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from skparisk.ledger._book import Book, LedgerEntry, now, refusal
 
 # Paths of markers in the environment, one a line.
 _VARIABLE = "SKPARISK_LEDGER"
-_KEY = "skparisk-ledgers"
 _PROC = Path("/proc")
 
 
@@ -175,54 +174,18 @@ def _ancestors() -> set[str]:
     return found
 
 
-def tell_clusters(*, is_open: bool) -> None:
-    """Tell the schedulers of this process whether a ledger is open in it.
+def _works_for_dask() -> bool:
+    """Tell if this is a worker of Dask, whose tasks any process may have sent.
 
-    A worker is no client of its own scheduler: what it opens is about its own releases.
+    A cluster inside of this process (``processes=False``) has its ledgers.
     """
     distributed = sys.modules.get("distributed")
-    if distributed is None or _schedulers_of_workers(distributed):
-        return
-    for client in list(distributed.Client._instances):
-        if client.status == "running" and not client.asynchronous:
-            # A scheduler that is gone has no workers that need to know.
-            with contextlib.suppress(OSError):
-                client.set_metadata([_KEY, client.id], is_open)
-
-
-def told_by_a_client() -> bool:
-    """Tell if this is a worker of Dask, and a client may have a ledger open.
-
-    Any process of this user on this machine may be one.
-    """
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return False
-    schedulers = _schedulers_of_workers(distributed)
-    return bool(schedulers) and (
-        any(map(_is_held, _markers()))
-        or any(_is_told(distributed, address) for address in schedulers)
+    workers = () if distributed is None else list(distributed.Worker._instances)
+    return any(
+        worker.status.name != "closed"
+        and not str(worker.scheduler.address).startswith("inproc://")
+        for worker in workers  # those that are gone as well
     )
-
-
-def _schedulers_of_workers(distributed: Any) -> list[str]:
-    """Return the schedulers that this process works for, but not those that it has."""
-    workers = list(distributed.Worker._instances)  # those that are gone as well
-    addresses = {
-        str(worker.scheduler.address)
-        for worker in workers
-        if worker.status.name != "closed"
-    }
-    return [address for address in addresses if not address.startswith("inproc://")]
-
-
-def _is_told(distributed: Any, address: str) -> bool:
-    def ask(dask_scheduler: Any) -> bool:
-        # Sent as it is here, as a scheduler need not have this package.
-        told = dask_scheduler.task_metadata.get("skparisk-ledgers", {})
-        return any(told[name] for name in told if name in dask_scheduler.clients)
-
-    return bool(distributed.get_client(address).run_on_scheduler(ask))
 
 
 @dataclass(eq=False)
@@ -289,7 +252,6 @@ def open_book(book: Book) -> None:
         _here.open[opening] = None
         try:
             _here.marker.acquire()
-            tell_clusters(is_open=True)
         except BaseException:
             del _here.open[opening]
             raise
@@ -304,7 +266,6 @@ def close_book(book: Book) -> None:
         for opening in here[-1:] or openings[:1]:
             del _here.open[opening]
         if not _here.open:
-            tell_clusters(is_open=False)
             _here.marker.release()
 
 
@@ -324,7 +285,7 @@ def spend(*releases: Any, note: str = "") -> None:
 
     UnrecordedReleaseError
         If no ledger is open here, but one is in the process that started this one, or
-        in a client of the Dask cluster that this is a worker of.
+        this is a worker of Dask.
 
     LedgerError, OSError
         If the file of a ledger was changed, or cannot be written. Of several ledgers
@@ -455,10 +416,10 @@ def _charged(what: str) -> list[Book]:
             "one, where it could not be recorded. Use n_jobs=1, or joblib's threading "
             "backend; or open a ledger in this process."
         )
-    if not openings and told_by_a_client():
+    if not openings and _works_for_dask():
         raise UnrecordedReleaseError(
-            f"{what} is refused: this is a worker of Dask, and a ledger is open in a "
-            "process that may have sent it this task, where it could not be recorded. "
+            f"{what} is refused: this is a worker of Dask, and a ledger may be open in "
+            "the process that sent it this task, where it could not be recorded. "
             "Release it in that process; or open a ledger in the task."
         )
     return [opening.book for opening in openings]

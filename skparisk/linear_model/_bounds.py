@@ -8,34 +8,12 @@ from typing import Any
 import numpy as np
 
 from skparisk.core.checks import check_positive
-from skparisk.queries import LogisticRegressionQuery, RidgeQuery
+from skparisk.queries import LogisticRegressionQuery
 from skparisk.queries._base import Floats
-from skparisk.queries._bounds import solved_logistic_bound, solved_ridge_bounds
+from skparisk.queries._bounds import solved_logistic_bound
 
 # Below this the rounding of a clipped row may make it longer.
 _LEAST_RADIUS = 2.0**-1000
-
-
-def bounded_ridge_problem(
-    query: RidgeQuery, X: Floats, y: Floats, *, x_norm: Any, y_bounds: Any
-) -> tuple[Floats, Floats, RidgeQuery, float]:
-    """Return clipped data, the query without free intercept, its l1 sensitivity."""
-    low, high = check_y_bounds(y_bounds)
-    X, radius = _clipped_rows(X, x_norm, query.fit_intercept)
-    y = np.clip(y, low, high)
-    bounds = solved_ridge_bounds(
-        np.broadcast_to(query.alpha, y.size // len(y)).tolist(),
-        X.shape,
-        x_norm=radius,
-        y_bound=max(abs(low), abs(high)),
-    )
-    if bounds is None:
-        raise ValueError(
-            "alpha must be at least n_records * x_norm**2 * 2**-40 with "
-            f"sensitivity='bound', for the solver to be exact; got {query.alpha!r}."
-        )
-    sensitivity = math.sqrt(X.shape[1]) * math.fsum(bounds)
-    return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
 
 
 def bounded_logistic_problem(

@@ -17,26 +17,18 @@ from skparisk._private_data import validate_private
 from skparisk._training_data import (
     Groups,
     RowWeights,
-    SensitivitySource,
     read_as_public,
     reference_table,
 )
-from skparisk.core.checks import check_choice, check_positive
+from skparisk.core.checks import check_positive
 from skparisk.core.release import hide_values
-from skparisk.linear_model._bounds import (
-    bounded_ridge_problem,
-    check_y_bounds,
-    split_intercepts,
-)
+from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.moments import PrivateMoments, Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._base import Floats
-from skparisk.sensitivity import KnownSensitivity
-
-_SOLVERS = ("auto", "coefficients", "moments")
 
 
 class PrivateRidge(
@@ -45,8 +37,8 @@ class PrivateRidge(
     """Ridge regression with private coefficients.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
-    with noise; or releases moments, and computes them from these. Everything else,
-    predictions included, is computed from the released numbers.
+    with noise; with a proven bound it releases moments, and computes them from these.
+    Everything else, predictions included, is computed from the released numbers.
 
     Parameters
     ----------
@@ -63,24 +55,17 @@ class PrivateRidge(
         Whether to fit and release an intercept.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Source of the sensitivity: :ref:`private-parameters`. "bound" is
-        :func:`ridge_sensitivity_bound`: rows and targets are clipped to `x_norm` and
-        `y_bounds`. The intercept is the coefficient of a constant column, hence
-        penalized, unlike in `Ridge`.
+        Source of the sensitivity: :ref:`private-parameters`. "bound": rows and targets
+        are clipped to `x_norm` and `y_bounds`, and the sums of a
+        :class:`~skparisk.PrivateMoments` are released. Ridge regression from them has
+        an intercept, the penalty of :meth:`~skparisk.PrivateMoments.ridge` if `alpha`
+        is None or "auto", and predictions within the bounds of the targets.
 
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
     y_bounds : tuple of float, default=None
         For "bound": (lowest, highest) target.
-
-    solver : {"auto", "coefficients", "moments"}, default="auto"
-        The release. "moments": the sums of a :class:`~skparisk.PrivateMoments`. Ridge
-        regression from them has an intercept, the penalty of
-        :meth:`~skparisk.PrivateMoments.ridge` if `alpha` is None or "auto", and
-        predictions within the bounds of the targets. "auto": coefficients; with
-        "bound", noise and an intercept moments, which then get less noise, unless
-        `alpha` is above the number of records times ``x_norm**2``.
 
     combine : {"auto", "reference"} or None, default="auto"
         "reference" releases a correction to a ridge regression of the public records,
@@ -148,7 +133,6 @@ class PrivateRidge(
         sensitivity: Any = None,
         x_norm: float | None = None,
         y_bounds: Sequence[float] | None = None,
-        solver: str = "auto",
         combine: str | None = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -162,7 +146,6 @@ class PrivateRidge(
         self.sensitivity = sensitivity
         self.x_norm = x_norm
         self.y_bounds = y_bounds
-        self.solver = solver
         self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -208,11 +191,7 @@ class PrivateRidge(
             These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})
-        if source == "bound":
-            check_positive(self.x_norm, "x_norm")
-            check_y_bounds(self.y_bounds)
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
-        solver = check_choice(self.solver, "solver", _SOLVERS)
         given = {
             "X_reference": X_reference,
             "y_reference": y_reference,
@@ -222,8 +201,8 @@ class PrivateRidge(
             "sample_weight_reference": sample_weight_reference,
         }
         rows = RowWeights(sample_weight, sample_weight_reference)
-        if solver == "moments":
-            return self._fit_moments(source, X, y, given)
+        if source == "bound":
+            return self._fit_moments(X, y, given)
         table = reference_table(X_reference, y_reference, groups_reference)
         table = rows.of_public(source, table)
         people = Groups(groups)
@@ -236,12 +215,7 @@ class PrivateRidge(
             self, *private, dtype=np.float64, multi_output=True, y_numeric=True
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
-        if source == "bound":  # rows are shortened before
-            features = np.asarray(features)
         query.check_targets(targets)
-        either = solver == "auto" and fit_intercept and self.combine != "reference"
-        if source == "bound" and either and self._prefers_moments(len(features)):
-            return self._fit_moments(source, X, y, given)
         shape = targets.shape[1:]
         own = rows.of_private(features)
         features, targets, own = people.of_private(features, targets, own)
@@ -252,41 +226,33 @@ class PrivateRidge(
         query, self.penalty_choice_ = asked.settle(query, source, data, start)
         self.alpha_ = query.penalty
         asks, public, data = self._as_asked(source, query, alone, data, start)
-        if isinstance(source, str):
-            released = self._release_bounded(query, features, targets)
-        else:
-            released = self._release(source, asks, data)
+        released = self._release(source, asks, data)
         self.moments_: PrivateMoments | None = None
         self._serve_with(
             start, released, public, lambda model, each: model._unpack(each, shape)
         )
         return self
 
-    def _prefers_moments(self, n_records: int) -> bool:
-        """Tell if moments get less noise than coefficients, by what is public."""
-        low, high = check_y_bounds(self.y_bounds)
-        radius = check_positive(self.x_norm, "x_norm")
-        if math.isinf(self.epsilon) or low == high or np.ndim(self.alpha):
-            return False
-        return self.alpha is None or 0 < self.alpha <= n_records * radius**2
-
-    def _fit_moments(
-        self, source: SensitivitySource, X: Any, y: Any, given: dict[str, Any]
-    ) -> Self:
+    def _fit_moments(self, X: Any, y: Any, given: dict[str, Any]) -> Self:
         """Release moments, and serve ridge regression from them."""
         for name, right in (("fit_intercept", (True,)), ("combine", (None, "auto"))):
             if getattr(self, name) not in right:
                 raise ValueError(
                     f"{name} must be {' or '.join(map(repr, right))} with "
-                    f"solver='moments', got {getattr(self, name)!r}."
+                    f"sensitivity='bound', got {getattr(self, name)!r}."
                 )
         alpha = "auto" if self.alpha is None else self.alpha
         if np.ndim(alpha) or isinstance(alpha, PenaltyChoice):
             raise ValueError(
-                "alpha must be None, 'auto' or one number with solver='moments', got "
-                f"{alpha!r}."
+                "alpha must be None, 'auto' or one number with sensitivity='bound', "
+                f"got {alpha!r}."
             )
-        moments = PrivateMoments(
+        x_norm = check_positive(self.x_norm, "x_norm")
+        features = validate_private(self, X, dtype=np.float64)
+        moments = PrivateMoments(  # a ball in the smallest box that has it
+            bounds=(-x_norm, x_norm),
+            y_bounds=check_y_bounds(self.y_bounds),
+            reach=1 / math.sqrt(features.shape[1]),
             epsilon=self.epsilon,
             gamma=self.gamma,
             sensitivity=self.sensitivity,
@@ -295,14 +261,6 @@ class PrivateRidge(
             noise_random_state=self.noise_random_state,
             verbose=self.verbose,
         )
-        if source == "bound":  # a ball in the smallest box that has it
-            features = validate_private(self, X, dtype=np.float64)
-            x_norm = check_positive(self.x_norm, "x_norm")
-            moments.set_params(
-                bounds=(-x_norm, x_norm),
-                y_bounds=self.y_bounds,
-                reach=1 / math.sqrt(features.shape[1]),
-            )
         moments.fit(X, y, **given)
         model = moments.ridge(alpha)
         self.coef_, self.intercept_ = model.coef_, model.intercept_
@@ -322,16 +280,6 @@ class PrivateRidge(
             return None, None
         features = np.arange(self.n_features_in_)
         return self.moments_._units.of(features), self.moments_._units_of_targets
-
-    def _release_bounded(self, query: RidgeQuery, X: Floats, y: Floats) -> Floats:
-        """Release with noise for the proven bound, in the order of the query."""
-        X, y, query, sensitivity = bounded_ridge_problem(
-            query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
-        )
-        released = self._release_known(
-            query, X, y, KnownSensitivity(sensitivity), proven=True
-        )
-        return split_intercepts(released, self.n_features_in_, self.fit_intercept)
 
     def _unpack(self, released: Floats, targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""

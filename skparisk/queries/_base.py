@@ -14,12 +14,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.pairs import LargestMove
 from skparisk.core.release import without_values
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
-from skparisk.reference._domain import Domain
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -67,7 +65,6 @@ _OF_ANSWERS = (
     "is_unordered",
     "is_repeatable",
     "is_plain",
-    "largest_move",
     "on_pool",
 )
 
@@ -194,16 +191,6 @@ class Query:
         """Return the name of an output in errors."""
         return f"Output {output} (counted from 0)"
 
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        """Return the largest distance of answers on neighbors in a domain.
-
-        For any two neighbors, whatever the reference, rounding included; the larger
-        database has `n_records`. None without a proof.
-        """
-        return None
-
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return the weight of an error in each output.
 
@@ -231,14 +218,6 @@ class Query:
         number. Without any, it is the same query.
         """
         return self
-
-    @property
-    def says_differences(self) -> bool:
-        """Whether it computes its differences, or a bound on them, itself."""
-        kind = type(self)
-        return not (
-            kind.on_pool is Query.on_pool and kind.largest_move is Query.largest_move
-        )
 
     @property
     def is_plain(self) -> bool:

@@ -6,7 +6,6 @@ For exact minimizers, and for what their solvers return, rounding included.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from skparisk.core.checks import check_at_least, check_positive, check_relation
 from skparisk.queries._newton import LAST
@@ -88,32 +87,6 @@ def ridge_sensitivity_bound(
 def _largest_solution(n: int, a: float) -> float:
     """Return B(n, alpha), the largest norm of a ridge solution at R = Y = 1."""
     return 0.5 * math.sqrt(n / a) if n >= a else n / (n + a)
-
-
-def solved_ridge_bounds(
-    alphas: Sequence[float],
-    shape: tuple[int, int],
-    *,
-    x_norm: float,
-    y_bound: float,
-) -> list[float] | None:
-    """Return l2 bounds of the coefficients for each penalty, as they are solved.
-
-    `shape` is that of a database. None where the solver is not exact enough.
-    """
-    bounds = [
-        ridge_sensitivity_bound(shape[0], alpha, x_norm=x_norm, y_bound=y_bound)
-        for alpha in alphas
-    ]
-    condition = 1 + shape[0] * x_norm**2 / min(alphas)
-    if condition > _LARGEST_CONDITION:
-        return None
-    # The bounds are for the exact minimizer: pay for the rounding of sums of so many
-    # records, and of the solver, by which both solutions may be off.
-    off = 2 * (shape[0] + 8 * shape[1]) * condition * 2.0**-52
-    sizes = (_largest_solution(shape[0], alpha / x_norm / x_norm) for alpha in alphas)
-    unit = y_bound / x_norm
-    return [b + off * unit * size for b, size in zip(bounds, sizes, strict=True)]
 
 
 def logistic_sensitivity_bound(

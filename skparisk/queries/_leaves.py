@@ -16,14 +16,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skparisk.core.checks import check_relation
-from skparisk.core.pairs import LargestMove
 from skparisk.core.sealed import Records, take_rows
 from skparisk.queries._base import Floats
 from skparisk.queries._estimator import LearnedQuery
 from skparisk.queries._labels import label_codes
 from skparisk.queries._linear import predict_linear
 from skparisk.queries._sums import SumQuery, sparse_rows
-from skparisk.reference._domain import Domain
 from skparisk.reference._records import concatenate, n_rows
 
 # Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
@@ -166,7 +164,7 @@ def as_numbers(records: Any) -> Floats:
 
 # What records add
 
-_Moves: TypeAlias = tuple[Floats, float, float]
+_Moves: TypeAlias = tuple[float, float]
 
 
 def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
@@ -183,11 +181,11 @@ def _largest_moves(relation: str, count: float, low: Floats, high: Floats) -> _M
     size, apart = np.maximum(high, -low), high - low
     l1, squared = count + size.sum(), count**2 + (size**2).sum()
     if relation != "replace-one":
-        return np.append(count, size), float(l1), math.sqrt(squared)
+        return float(l1), math.sqrt(squared)
     # In two cells of a tree, or in the same one, where only the numbers differ.
     l1 = max(2 * l1, apart.sum())
     l2 = math.sqrt(max(2 * squared, (apart**2).sum()))
-    return np.append(count, np.maximum(size, apart)), float(l1), l2
+    return float(l1), l2
 
 
 @dataclass(frozen=True)
@@ -206,10 +204,10 @@ class ClassAddend:
     def largest(self, relation: str) -> _Moves:
         """Return the largest move of one tree's sums between neighbors.
 
-        For each column by itself, in the l1 norm, and in the l2 norm.
+        In the l1 norm, and in the l2 norm.
         """
         moved = 2 if relation == "replace-one" else 1
-        return np.ones(self.n_columns), float(moved), math.sqrt(moved)
+        return float(moved), math.sqrt(moved)
 
 
 @dataclass(frozen=True)
@@ -230,7 +228,7 @@ class MarginAddend:
     def largest(self, relation: str) -> _Moves:
         # In two cells of a tree, or in one, where labels differ.
         moved = 2.0 if relation == "replace-one" else 1.0
-        return np.array([moved]), moved, moved
+        return moved, moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,9 +296,7 @@ class ResidualAddend(TargetAddend):
         return super().__call__(y)[:, 1:]
 
     def largest(self, relation: str) -> _Moves:
-        ends = self._add(self.low), self._add(self.high)
-        outputs, l1, l2 = _largest_moves(relation, 0.0, *ends)
-        return outputs[1:], l1, l2
+        return _largest_moves(relation, 0.0, self._add(self.low), self._add(self.high))
 
 
 Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
@@ -550,19 +546,9 @@ class LeafQuery(LearnedQuery, SumQuery):
         the square root of 2 T, attained by neighbors; T and its root with "add-remove".
         """
         check_relation(relation)
-        _, l1, l2 = self.addend.largest(relation)
+        l1, l2 = self.addend.largest(relation)
         n_trees = self.leaves.n_trees
         return n_trees * l1 if norm == "l1" else math.sqrt(n_trees) * l2
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove:
-        outputs, _, _ = self.addend.largest(relation)
-        return LargestMove(
-            np.tile(outputs, self.leaves.n_cells),
-            self.bound("l2", relation),
-            self.bound("l1", relation),
-        )
 
     @property
     def _question(self) -> list[Any]:

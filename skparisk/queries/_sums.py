@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from skparisk.core.pairs import LargestMove
 from skparisk.core.sealed import take_rows
 from skparisk.core.weights import RowSums, sums_of_pairs
 from skparisk.neighbors import NeighborPairs
@@ -23,7 +22,6 @@ from skparisk.queries._base import (
     same_but_for,
 )
 from skparisk.reference._base import RecordPool
-from skparisk.reference._domain import Domain
 from skparisk.reference._records import n_rows
 
 # Rows of a private database that are added up together.
@@ -101,11 +99,6 @@ class RecordQuery(SumQuery):
         """Return the records."""
         return np.asarray(X, dtype=np.float64)
 
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        return _moved_by(domain.box, 1) if relation == "replace-one" else None
-
 
 @dataclass(frozen=True)
 class MeanQuery(SumQuery):
@@ -128,21 +121,6 @@ class MeanQuery(SumQuery):
     def finish(self, sums: Floats) -> Floats:
         """Return means."""
         return sums[:, :-1] / sums[:, -1:]
-
-    def largest_move(
-        self, domain: Domain, n_records: int, relation: str
-    ) -> LargestMove | None:
-        return _moved_by(domain.box, n_records)
-
-
-def _moved_by(box: Floats | None, n_records: int) -> LargestMove | None:
-    """Return how far a mean moves by one record, also if it comes or goes."""
-    if box is None:
-        return None
-    low, high = box
-    rounding = 2 * n_records * 2.0**-52 * np.abs(box).max(axis=0)
-    outputs = (high - low) / n_records + rounding
-    return LargestMove(outputs, float(np.linalg.norm(outputs)))
 
 
 def counts_pay(n_rows: int, n_records: int) -> bool:

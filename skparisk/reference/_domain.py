@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -14,9 +13,6 @@ from numpy.typing import NDArray
 
 from skparisk.core.checks import is_number
 from skparisk.core.sealed import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
     People,
     Records,
     container_of,
@@ -28,7 +24,6 @@ from skparisk.core.sealed import (
     values_of,
 )
 from skparisk.reference._parted import Parted
-from skparisk.reference._records import columns_of, kinds_in
 
 _Repairs: TypeAlias = Iterator[tuple[NDArray[np.bool_], Any]]
 
@@ -236,14 +231,6 @@ class Domain:
         """Lowest and highest targets; None without targets."""
         return _box(self.targets)
 
-    @property
-    def exceptions(self) -> str:
-        """Text of a certificate about columns without bounds, or ""."""
-        n_free = [*self.columns, *self.targets].count(None)
-        if not n_free:
-            return ""
-        return f", but for {n_free} column{'s' * (n_free > 1)} of no known range"
-
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same domain with `encode` applied to its targets."""
 
@@ -255,36 +242,6 @@ class Domain:
             return Categories(tuple(values), default)
 
         return type(self)(self.columns, [codes(column) for column in self.targets])
-
-    @classmethod
-    def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
-        """Return the range of public records.
-
-        Parameters
-        ----------
-        X : ndarray or data frame
-            Records as a :class:`RecordPool` has them.
-
-        y : ndarray, default=None
-            Their targets.
-
-        Returns
-        -------
-        domain : Domain
-            Ranges of numbers; the present texts and truth values, with the most
-            frequent as the default. Dates, durations, and texts of one dimension may be
-            anything.
-
-        Raises
-        ------
-        ValueError
-            If `X` is a sparse matrix.
-        """
-        columns: list[Column] = [None]
-        if _container_of(X) != "texts":
-            columns = [_of_values(values) for values in columns_of(X)]
-        targets = [] if y is None else [_of_values(v) for v in columns_of(y)]
-        return cls(columns, targets)
 
     def clip(
         self, X: Records, y: NDArray[Any] | None = None
@@ -319,7 +276,9 @@ class Domain:
             clipped = self.clip(X.rows, rows_of(y))
             made: Any = tuple(None if x is None else People(x, X.ends) for x in clipped)
             return made
-        container = _container_of(X)
+        container = container_of(X)
+        if container == "sparse":
+            raise ValueError("A sparse matrix cannot be clipped: give a dense array.")
         if isinstance(X, Parted):
             X = X.mapped(lambda records: self.clip(records)[0])
         elif container == "frame":
@@ -337,39 +296,10 @@ class Domain:
         return X, y
 
 
-def _container_of(X: Records) -> str:
-    container = container_of(X)
-    if container == "sparse":
-        raise ValueError(
-            "A sparse matrix cannot be clipped: give clip=False, or a dense array."
-        )
-    return container
-
-
 def _box(columns: Sequence[Column]) -> NDArray[np.float64] | None:
     ends = [None if column is None else column.ends for column in columns]
     known = [pair for pair in ends if pair is not None]
     return np.array(known).T if ends and len(known) == len(ends) else None
-
-
-def _of_values(values: NDArray[Any]) -> Column:
-    """Return what a public column holds."""
-    holes = holes_in(values)
-    present = values[~holes]
-    kinds = kinds_in(present, "the table")
-    if not kinds:
-        return None
-    missing = bool(holes.any())
-    if values.dtype.kind in "iuf":
-        return Interval(present.min(), present.max(), missing)
-    if kinds == {NUMBER}:
-        numbers = present.astype(np.float64)
-        return Interval(numbers.min(), numbers.max(), missing)
-    if not kinds <= {NUMBER, BOOLEAN, TEXT}:
-        return None
-    counts = Counter(present.tolist())
-    known = sorted(counts, key=lambda value: (-counts[value], str(value)))
-    return Categories((*known, *([None] if missing else [])), known[0])
 
 
 def _clip_frame(frame: Any, columns: Sequence[Column]) -> Any:

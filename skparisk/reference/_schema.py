@@ -28,8 +28,8 @@ from skparisk.reference._records import (
 from skparisk.reference._table import Split
 
 _ALLOWED = (
-    "a tuple (low, high), a range of whole numbers, a list of categories, a mapping of "
-    "categories to weights, or a frozen distribution of scipy.stats with finite ends"
+    "a tuple (low, high), a range of whole numbers, a list of categories, or a mapping "
+    "of categories to weights"
 )
 
 
@@ -43,7 +43,7 @@ _MOST_LISTED = 2048
 class Spec:
     """One column that is declared."""
 
-    # Whole numbers, an interval, values with their shares, or a distribution.
+    # Whole numbers, an interval, or values with their shares.
     law: Any
     # It holds all that is drawn.
     domain: Interval | Categories
@@ -82,8 +82,6 @@ class Spec:
             return cls.weighted(list(declared), list(declared.values()))
         if isinstance(declared, list | np.ndarray):
             return cls.weighted(list(declared), [1.0] * len(declared))
-        if callable(getattr(declared, "rvs", None)):
-            return cls._distributed(declared)
         raise ValueError(f"it must be {_ALLOWED}; got {declared!r}.")
 
     @classmethod
@@ -92,16 +90,6 @@ class Spec:
         domain = Categories(tuple(values))
         law = array_of(domain.values), _shares(weights)
         return cls(law, domain, array_of(domain.present))
-
-    @classmethod
-    def _distributed(cls, distribution: Any) -> Self:
-        low, high = map(float, distribution.support())
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(
-                "a distribution must have finite ends, because records are clipped to "
-                f"them; got ends ({low}, {high}). Truncate it."
-            )
-        return cls(distribution, Interval(low, high))
 
     def draw(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
         """Return so many values, independent and alike."""
@@ -113,15 +101,9 @@ class Spec:
             known, shares = self.law
             values = rng.choice(known, n, p=shares)
         else:
-            assert isinstance(self.domain, Interval)
-            low, high = self.domain.low, self.domain.high
-            if isinstance(self.law, Interval):
-                above = rng.random(n)
-                # Not low + above * (high - low), which may overflow.
-                values = (1 - above) * low + above * high
-            else:
-                values = np.asarray(self.law.rvs(size=n, random_state=rng), np.float64)
-            values = values.clip(low, high)
+            above, low, high = rng.random(n), self.law.low, self.law.high
+            # Not low + above * (high - low), which may overflow.
+            values = ((1 - above) * low + above * high).clip(low, high)
         if self.missing is not None:
             numbers = values.dtype.kind in "iuf"
             values = values.astype(np.float64 if numbers else object)
@@ -183,7 +165,6 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "range": (),
     "whole": (),
     "categories": ("weights",),
-    "edges": ("weights",),
 }
 
 
@@ -243,19 +224,13 @@ def _read_values(kind: str, values: list[Any], weights: Any) -> Any:
     if kind in ("range", "whole"):
         low, high = values
         return (low, high) if kind == "range" else range(low, high + 1)
-    if kind == "categories" and weights is None:
+    if weights is None:
         return values
-    n_weights = len(values) - (kind == "edges")
-    if not isinstance(weights, list) or len(weights) != n_weights:
+    if not isinstance(weights, list) or len(weights) != len(values):
         raise ValueError(
-            f"weights must be a list of {n_weights} numbers, got {weights!r}"
+            f"weights must be a list of {len(values)} numbers, got {weights!r}"
         )
-    if kind == "categories":
-        return Spec.weighted(values, weights)
-    if not (np.diff(np.asarray(values, dtype=np.float64)) > 0).all():
-        raise ValueError(f"edges must increase, got {values!r}")
-    # Imported here, as it takes long and is only needed for this.
-    return import_module("scipy.stats").rv_histogram((weights, values), density=False)
+    return Spec.weighted(values, weights)
 
 
 def _put_in(
@@ -298,8 +273,6 @@ class SchemaReference(Held, Reference):
         * ``["f", "m"]``: categories, all as likely. Texts, numbers, booleans, and None
           where a value may be missing.
         * ``{"f": 3, "m": 1}``: categories and their weights.
-        * A frozen distribution of `scipy.stats` with finite ends, such as
-          ``scipy.stats.rv_histogram((weights, edges))``: numbers of that law.
 
     target : str, tuple of str, or column, default=None
         Names of the target columns, or their values: ``["no", "yes"]`` or ``{"no": 9,
@@ -403,10 +376,9 @@ class SchemaReference(Held, Reference):
         ----------
         path : str or path-like
             A file of TOML. ``[columns.NAME]`` has one of ``range = [18, 90]``, ``whole
-            = [0, 12]`` (both ends included), ``categories = ["f", "m"]``, maybe with
-            ``weights = [3, 1]``, and ``edges = [0, 100, 500]`` with ``weights = [9,
-            1]`` for a histogram; and maybe ``missing = 0.05``. At the top, ``target``
-            is a name or a list of names, or ``[target]`` a column as above.
+            = [0, 12]`` (both ends included), and ``categories = ["f", "m"]``, maybe
+            with ``weights = [3, 1]``; and maybe ``missing = 0.05``. At the top,
+            ``target`` is a name or a list of names, or ``[target]`` a column as above.
             ``container`` is as for the class.
 
         Raises

@@ -5,14 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from skparisk._checks import check_flag
 from skparisk.core.checks import check_choice
 from skparisk.core.claim import Assumption
 from skparisk.core.sealed import (
@@ -20,7 +17,6 @@ from skparisk.core.sealed import (
     TargetForm,
     group_rows,
     ids_of,
-    is_frame,
     key_of_id,
     take_rows,
 )
@@ -31,7 +27,6 @@ from skparisk.reference._base import (
     RecordSource,
     Reference,
 )
-from skparisk.reference._domain import Domain
 from skparisk.reference._records import (
     Schema,
     as_records,
@@ -148,13 +143,6 @@ class TableReference(Held, Reference):
         rows, and the claim protects people (:ref:`thm-people`). The table keeps them;
         fitted estimators do not.
 
-    clip : bool, default=False
-        Whether private records are moved to the range of the table before they are
-        answered (:class:`~skparisk.reference.Domain`, :ref:`thm-schema`): numbers to
-        its ends, unknown values to the most frequent one. Dates, and texts of shape
-        (n_rows,), stay as they are. With "split" it is the range of the half that gives
-        the shared records, to which the other half is moved as well.
-
     Raises
     ------
     ValueError
@@ -178,15 +166,9 @@ class TableReference(Held, Reference):
         sampling: str = "leave-out",
         *,
         groups: Any = None,
-        clip: bool = False,
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
-        self.clip = check_flag(clip, "clip")
         records = as_records(X, "X of the reference")
-        if self.clip and issparse(records):
-            raise ValueError(
-                "clip must be False for a sparse matrix, got True: clip a dense array."
-            )
         targets, ends = _check_targets(y, n_rows(records)), None
         self._order: Any = slice(None)  # of the rows, as they were given
         self._people: frozenset[Any] = frozenset()  # by which they are known again
@@ -258,14 +240,12 @@ class TableReference(Held, Reference):
         if old is not None and not old.labels:
             # Numbers stand for themselves, and classes keep their type.
             targets = replace(targets, dtype=old.dtype)
-        other = self._with(
+        return self._with(
             self.pool.like(self.pool.X, y),
             _form=replace(self._form, targets=targets),
             _sketch=None,
             is_cross_fitted=False,
         )
-        other.domain = None if self.domain is None else self.domain.encoded(encode)
-        return other
 
     @property
     def targets(self) -> NDArray[Any] | None:
@@ -295,13 +275,11 @@ class TableReference(Held, Reference):
         """Return the same records with weights in the last column of their targets."""
         pool = self.pool
         assert pool.weights is not None
-        other = self._with(
+        return self._with(
             replace(pool, y=beside(pool.y, pool.weights), weights=None),
             _sketch=self.sketch,  # by which they are known again, without weights
             is_weighted=True,
         )
-        vars(other).pop("domain", None)
-        return other
 
     def _in_form(self, form: PublicForm | None) -> Self:
         """Return the same table, if it was given in another form than it is in."""
@@ -324,24 +302,9 @@ class TableReference(Held, Reference):
 
     def _cross_fitted(self, y: Any) -> Self:
         """Return the same records with targets as they are under fits to others."""
-        domain, pool = self.domain, self.pool.like(self.pool.X, y)
+        pool = self.pool.like(self.pool.X, y)
         # By their own targets they are known again.
-        other = self._with(pool, _sketch=self.sketch, is_cross_fitted=True)
-        vars(other).pop("domain", None)
-        assert self.pool.y is not None
-        if domain is not None and y.size > self.pool.y.size:
-            # Labels, which are of the known classes, with scores beside them.
-            other.domain = Domain(domain.columns)
-        return other
-
-    @cached_property
-    def domain(self) -> Domain | None:
-        """The range of the table, if private records are clipped to it."""
-        if not self.clip:
-            return None
-        if self.sampling != "split":
-            return Domain.of(self.pool.X, self.pool.y)
-        return Domain.of(*self.pool.take(self._halves()[1]))
+        return self._with(pool, _sketch=self.sketch, is_cross_fitted=True)
 
     def _halves(self) -> list[NDArray[np.intp]]:
         """Return the rows of pairs, and those of shared records, with "split".
@@ -371,10 +334,6 @@ class TableReference(Held, Reference):
             words += _WEIGHTED
         if self.is_cross_fitted:
             words += _CROSS_FITTED
-        if self.domain is not None:
-            of = "that half" if self.sampling == "split" else "the table"
-            words += f"; private records are clipped to the range of {of}"
-            words += self.domain.exceptions
         return words
 
     @property
@@ -419,11 +378,7 @@ class TableReference(Held, Reference):
                 f"{needed} {self._what} for n_pairs={n_pairs} pairs of databases made "
                 f"of {n_shared + n_own} records each, got {self.n_records}; {remedy}."
             )
-        pool = self.pool
-        if self.sampling == "split" and self.domain is not None:
-            X, y = self.domain.clip(pool.X, pool.y)
-            pool = pool.like(self._form.read_features(X) if is_frame(X) else X, y)
-        shape = (pool, n_shared, n_own)
+        shape = (self.pool, n_shared, n_own)
         if self.sampling == "used-once":
             assert not (n_own and n_shared)  # of sums: pairs share no record
             order = np.random.default_rng(seed).permutation(self.n_records)

@@ -26,7 +26,6 @@ from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
-from skparisk.reference._domain import Domain
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._sketch import RecordSketch
@@ -140,8 +139,6 @@ class Draw(PairSpec):
         n_rows_alone = None
         if isinstance(reference, TableReference) and alone and self.n_neighbors == 1:
             n_rows_alone = reference.n_records if reference.is_thin else None
-        # Sums of what is bounded itself move by no more, whatever the records are.
-        domain = reference.domain or Domain([None] * schema.n_columns)
         # What columns hold is as the reference says: that may tell of private records.
         of_columns = dataclasses.replace(
             schema, container=drawn.container, kinds=(reference.schema or drawn).kinds
@@ -154,9 +151,6 @@ class Draw(PairSpec):
             form=None if private else reference.form or PublicForm.of(*database),
             domain=reference.domain,
             learning=reference.learning,
-            largest_move=None
-            if per_person
-            else query.largest_move(domain, self.n_records, self.relation),
             unit=Unit.PERSON if per_person else Unit.RECORD,
             rows_per_person=per_person,
             answer=None if query.is_sum else answer,  # that of one record

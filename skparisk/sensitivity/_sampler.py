@@ -603,7 +603,7 @@ default="auto"
         if not private:
             pairs.margin = draw.margin(pairs, terms, schema, self.n_jobs)
             pairs.assumptions = frozenset(shortcomings)
-        if not is_ours(query) and query.says_differences:
+        if not is_ours(query) and type(query).on_pool is not Query.on_pool:
             pairs.assumptions |= {Assumption.GIVEN_QUERY}
         # So would an error of a shape, whose message is about outputs.
         hiding(

@@ -90,7 +90,7 @@ def find_released(
         if recipe is None or recipe.names is None:
             wanted: Iterable[str] = (place,)
         else:  # in the place of those that were found
-            names = recipe.names(_at(fits[0], parent))
+            names = recipe.names
             wanted = (f"{parent}.{name}" if parent else name for name in names)
         places += [name for name in wanted if name not in places]
     return tuple(places)

@@ -7,16 +7,15 @@ align fits that are defined up to sign or order.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigh, pinvh, solve_triangular
 from scipy.optimize import linear_sum_assignment
-from scipy.special import digamma
 
 from skparisk.queries._estimator import Align
 from skparisk.queries._state import Numbers
@@ -51,10 +50,13 @@ _SMALL = 1e-9
 class Recipe:
     """What is known of a kind of estimator."""
 
-    # The attributes to release in place of those that are found.
-    names: Callable[[Any], tuple[str, ...]] | None = None
-    # Further attributes, and mended ones where noise took a number out of its range: a
-    # function of what was released, which changes nothing where there is no noise.
+    # The attributes to release in place of those that are found. None of them: noise
+    # would leave it without an answer.
+    names: tuple[str, ...] | None = None
+    # What brings numbers back into their range that noise took out of it, by name: it
+    # changes nothing where there is no noise.
+    mend: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    # Further attributes, of a fit with mended numbers, by which of them were released.
     complete: Callable[[Any, Numbers], Attributes] | None = None
     # Where fits are defined up to sign or order.
     align: Align | None = None
@@ -64,32 +66,22 @@ def find_recipe(estimator: Any) -> Recipe | None:
     """Return the recipe for an estimator of exactly a known class."""
     kind = type(estimator)
     package = ".".join(kind.__module__.split(".")[:2])
-    recipe = _RECIPES.get(f"{package}.{kind.__qualname__}")
+    theirs = package.startswith(("sklearn.", "scipy."))
     known = getattr(sys.modules.get(package), kind.__qualname__, None)
-    return recipe if known is kind else None
+    return _RECIPES.get(kind.__qualname__) if theirs and known is kind else None
 
 
 def complete(estimator: Any, released: Numbers) -> Attributes:
     """Return what follows from released numbers of an estimator, and mended ones."""
     recipe = find_recipe(estimator)
-    if recipe is None or recipe.complete is None:
+    if recipe is None:
         return {}
-    return recipe.complete(estimator, released)
-
-
-def _complete_gaussian_nb(estimator: Any, released: Numbers) -> Attributes:
-    found = _keep_positive("var_")(estimator, released)
-    if "class_prior_" in released:
-        found["class_prior_"] = _as_shares(released["class_prior_"])
-    return found
-
-
-def _complete_bernoulli_nb(estimator: Any, released: Numbers) -> Attributes:
-    if "feature_log_prob_" not in released:
-        return {}
-    # The logarithm of a probability below 1, of which the complement is taken.
-    below = np.minimum(released["feature_log_prob_"], np.log1p(-_SMALL))
-    return {"feature_log_prob_": below}
+    mended: Attributes = {
+        name: f(released[name]) for name, f in recipe.mend.items() if name in released
+    }
+    if recipe.complete is not None:
+        mended |= recipe.complete(estimator, {**released, **mended})
+    return mended
 
 
 def _complete_min_max_scaler(estimator: Any, released: Numbers) -> Attributes:
@@ -106,17 +98,10 @@ def _complete_min_max_scaler(estimator: Any, released: Numbers) -> Attributes:
 
 
 def _complete_mixture(estimator: Any, released: Numbers) -> Attributes:
-    found: Attributes = {}
-    if "weights_" in released:
-        found["weights_"] = _as_shares(released["weights_"])
-    if "covariances_" in released:
-        kind = estimator.covariance_type
-        found |= _mend_covariances(released["covariances_"], kind)
-    return found
-
-
-def _mend_covariances(covariances: NDArray[np.float64], kind: str) -> Attributes:
-    """Return covariances that are some, and their precisions, as a mixture has them."""
+    """Return covariances that are some, and their precisions."""
+    if "covariances_" not in released:
+        return {}
+    covariances, kind = released["covariances_"], estimator.covariance_type
     if kind in ("diag", "spherical"):
         mended = _positive(covariances)
         root = 1 / np.sqrt(mended)
@@ -139,64 +124,15 @@ def _mend_covariances(covariances: NDArray[np.float64], kind: str) -> Attributes
     }
 
 
-def _name_bayesian_mixture(estimator: Any) -> tuple[str, ...]:
-    names = ("mean_precision_", "means_", "degrees_of_freedom_", "covariances_")
-    if isinstance(estimator.weight_concentration_, tuple):  # places of their own
-        return names
-    return ("weight_concentration_", *names)
-
-
-def _complete_bayesian_mixture(estimator: Any, released: Numbers) -> Attributes:
-    found = _keep_positive("mean_precision_")(estimator, released)
-    if "degrees_of_freedom_" in released:
-        least = estimator.means_.shape[1] - 1 + _SMALL
-        found["degrees_of_freedom_"] = np.maximum(
-            released["degrees_of_freedom_"], least
-        )
-    counts = estimator.weight_concentration_
-    if isinstance(counts, tuple):
-        ones, others = (_positive(part) for part in counts)
-        found["weight_concentration_"] = (ones, others)
-        total = ones + others
-        left = np.cumprod(np.append(1.0, (others / total)[:-1]))
-        weights = ones / total * left
-    else:
-        weights = found["weight_concentration_"] = _positive(counts)
-    found["weights_"] = weights / weights.sum()
-    if "covariances_" in released:
-        kind = estimator.covariance_type
-        found |= _mend_covariances(released["covariances_"], kind)
-    return found
-
-
 def _complete_covariance(estimator: Any, released: Numbers) -> Attributes:
-    found = {
-        name: _as_covariance(released[name])
-        for name in ("covariance_", "precision_")
-        if name in released
-    }
-    if "covariance_" in found and "precision_" not in found:
-        found["precision_"] = pinvh(found["covariance_"])
-    return found
+    if "covariance_" not in released:
+        return {}
+    mended = _as_covariance(released["covariance_"])
+    return {"covariance_": mended, "precision_": pinvh(mended)}
 
 
 def _complete_quadratic_discriminants(estimator: Any, released: Numbers) -> Attributes:
-    found: Attributes = {"scalings_": [_positive(part) for part in estimator.scalings_]}
-    if "priors_" in released:
-        found["priors_"] = _as_shares(released["priors_"])
-    return found
-
-
-def _complete_topics(estimator: Any, released: Numbers) -> Attributes:
-    if "components_" not in released:
-        return {}
-    counts = _positive(released["components_"])
-    logarithms = digamma(counts) - digamma(counts.sum(axis=1, keepdims=True))
-    return {"components_": counts, "exp_dirichlet_component_": np.exp(logarithms)}
-
-
-def _complete_nonnegative(estimator: Any, released: Numbers) -> Attributes:
-    return {name: np.maximum(values, 0.0) for name, values in released.items()}
+    return {"scalings_": [_positive(part) for part in estimator.scalings_]}
 
 
 def _as_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -213,22 +149,17 @@ def _as_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((mended + mended.T) / 2)
 
 
-def _complete_quantiles(estimator: Any, released: Numbers) -> Attributes:
-    if "quantiles_" not in released:
-        return {}
-    return {"quantiles_": np.sort(released["quantiles_"], axis=0)}
+def _nonnegative(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(numbers, 0.0)
 
 
-def _complete_spline(estimator: Any, released: Numbers) -> Attributes:
-    # In scipy of 2024 and before, the knots have no underscore.
-    return {name: np.sort(released[name]) for name in ("_t", "t") if name in released}
+def _below_one(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return logarithms of probabilities of which the complement is taken."""
+    return np.minimum(logarithms, np.log1p(-_SMALL))
 
 
-def _keep_positive(*names: str) -> Callable[[Any, Numbers], Attributes]:
-    def mend(estimator: Any, released: Numbers) -> Attributes:
-        return {name: _positive(released[name]) for name in names if name in released}
-
-    return mend
+def _in_order(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.sort(numbers, axis=0)
 
 
 def _positive(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -243,71 +174,45 @@ def _as_shares(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares / shares.sum() if (shares != numbers).any() else shares
 
 
-def _names(*names: str) -> Callable[[Any], tuple[str, ...]]:
-    return lambda estimator: names
-
-
-def _of(package: str, recipe: Recipe, names: str) -> dict[str, Recipe]:
-    return {f"sklearn.{package}.{name}": recipe for name in names.split()}
-
+_PRINCIPAL = Recipe(mend={"explained_variance_": _positive}, align=match_components)
+_COVARIANCES = "EmpiricalCovariance", "LedoitWolf", "MinCovDet", "OAS"
+_SCALERS = "MaxAbsScaler", "RobustScaler", "StandardScaler"
 
 # By name: importing the classes would import half of scikit-learn.
 _RECIPES: dict[str, Recipe] = {
-    **_of("naive_bayes", Recipe(complete=_complete_gaussian_nb), "GaussianNB"),
-    **_of("naive_bayes", Recipe(complete=_complete_bernoulli_nb), "BernoulliNB"),
-    **_of(
-        "decomposition",
-        Recipe(complete=_keep_positive("explained_variance_"), align=match_components),
-        "IncrementalPCA PCA",
+    "GaussianNB": Recipe(mend={"var_": _positive, "class_prior_": _as_shares}),
+    "BernoulliNB": Recipe(mend={"feature_log_prob_": _below_one}),
+    **dict.fromkeys(("IncrementalPCA", "PCA"), _PRINCIPAL),
+    "TruncatedSVD": Recipe(align=match_components),
+    "LatentDirichletAllocation": Recipe(mend={"exp_dirichlet_component_": _positive}),
+    **dict.fromkeys(
+        ("MiniBatchNMF", "NMF"), Recipe(mend={"components_": _nonnegative})
     ),
-    **_of("decomposition", Recipe(align=match_components), "TruncatedSVD"),
-    **_of(
-        "preprocessing",
-        Recipe(complete=_keep_positive("scale_")),
-        "MaxAbsScaler RobustScaler StandardScaler",
+    **dict.fromkeys(_SCALERS, Recipe(mend={"scale_": _positive})),
+    "MinMaxScaler": Recipe(
+        ("data_min_", "data_max_"), complete=_complete_min_max_scaler
     ),
-    **_of(
-        "preprocessing",
-        Recipe(_names("data_min_", "data_max_"), _complete_min_max_scaler),
-        "MinMaxScaler",
+    "QuantileTransformer": Recipe(mend={"quantiles_": _in_order}),
+    # Those inside SplineTransformer; in scipy of 2024 and before, of other names.
+    "BSpline": Recipe(mend={"_t": _in_order, "t": _in_order}),
+    **dict.fromkeys(
+        (*_COVARIANCES, "ShrunkCovariance"),
+        Recipe(("location_", "covariance_"), complete=_complete_covariance),
     ),
-    **_of("preprocessing", Recipe(complete=_complete_quantiles), "QuantileTransformer"),
-    # Those inside SplineTransformer.
-    "scipy.interpolate.BSpline": Recipe(complete=_complete_spline),
-    **_of(
-        "decomposition",
-        Recipe(_names("components_"), _complete_topics),
-        "LatentDirichletAllocation",
+    "EllipticEnvelope": Recipe(
+        ("location_", "covariance_", "offset_"), complete=_complete_covariance
     ),
-    **_of("decomposition", Recipe(complete=_complete_nonnegative), "MiniBatchNMF NMF"),
-    **_of(
-        "covariance",
-        Recipe(_names("location_", "covariance_"), _complete_covariance),
-        "EmpiricalCovariance LedoitWolf MinCovDet OAS ShrunkCovariance",
+    **dict.fromkeys(
+        ("GraphicalLasso", "GraphicalLassoCV"),
+        Recipe(mend={"precision_": _as_covariance}),
     ),
-    **_of(
-        "covariance",
-        Recipe(_names("location_", "covariance_", "precision_"), _complete_covariance),
-        "GraphicalLasso GraphicalLassoCV",
+    "QuadraticDiscriminantAnalysis": Recipe(
+        mend={"priors_": _as_shares}, complete=_complete_quadratic_discriminants
     ),
-    **_of(
-        "covariance",
-        Recipe(_names("location_", "covariance_", "offset_"), _complete_covariance),
-        "EllipticEnvelope",
+    "GaussianMixture": Recipe(
+        ("weights_", "means_", "covariances_"),
+        {"weights_": _as_shares},
+        _complete_mixture,
     ),
-    **_of(
-        "discriminant_analysis",
-        Recipe(complete=_complete_quadratic_discriminants),
-        "QuadraticDiscriminantAnalysis",
-    ),
-    **_of(
-        "mixture",
-        Recipe(_names("weights_", "means_", "covariances_"), _complete_mixture),
-        "GaussianMixture",
-    ),
-    **_of(
-        "mixture",
-        Recipe(_name_bayesian_mixture, _complete_bayesian_mixture),
-        "BayesianGaussianMixture",
-    ),
+    "BayesianGaussianMixture": Recipe(names=()),
 }

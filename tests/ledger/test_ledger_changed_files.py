@@ -213,9 +213,9 @@ def test_forged_lines_are_refused(filed, change, message):
 
 
 def test_releases_that_do_not_go_together_are_refused(filed):
-    group = mint(epsilon=0.1, group_size=2).to_dict()
-    forge(filed, set_in(2, releases=[group]))
-    with pytest.raises(LedgerError, match="groups of the same size"):
+    units = [mint(epsilon=0.1, unit=unit).to_dict() for unit in ("record", "person")]
+    forge(filed, set_in(2, releases=units))
+    with pytest.raises(LedgerError, match="protect the same unit"):
         PrivacyLedger.open(filed)
 
 

@@ -24,7 +24,7 @@ certificates = st.builds(
     relation=st.sampled_from([None, None, "replace-one", "add-remove"]),
     method=st.sampled_from(["single", "basic", "exact", "filter", "parallel"]),
     n_releases=st.integers(0, 3),
-    group_size=st.sampled_from([1, 1, 1, 2]),
+    unit=st.sampled_from(["record", "record", None, "person"]),
     post_processed=st.booleans(),
     leaks=st.frozensets(st.sampled_from(list(Leak)), max_size=2),
     assumptions=st.frozensets(st.sampled_from(list(Assumption)), max_size=2),

@@ -375,23 +375,8 @@ def test_a_fork_without_open_ledgers_is_free(monkeypatch):
     spend(0.1)
 
 
-def test_without_dask_nobody_is_told_and_nobody_asked(monkeypatch):
+def test_without_dask_nobody_is_a_worker(monkeypatch):
     """Nor is it imported."""
     monkeypatch.delitem(sys.modules, "distributed", raising=False)
-    _open.tell_clusters(is_open=True)
-    assert not _open.told_by_a_client()
+    spend(0.1)
     assert "distributed" not in sys.modules
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [({}, False), ({"here": False, "gone": True}, False), ({"here": True}, True)],
-)
-def test_a_scheduler_tells_of_the_clients_that_it_has(told, expected):
-    """Whatever ledgers other processes of this machine hold meanwhile."""
-    scheduler = types.SimpleNamespace(
-        task_metadata={"skparisk-ledgers": told}, clients={"here": None}
-    )
-    client = types.SimpleNamespace(run_on_scheduler=lambda ask: ask(scheduler))
-    distributed = types.SimpleNamespace(get_client=lambda address: client)
-    assert _open._is_told(distributed, "tcp://scheduler") is expected

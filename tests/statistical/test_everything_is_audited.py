@@ -308,7 +308,7 @@ def secret(epsilon):
     )
 
 
-RIDGE = {"sensitivity": "bound", "x_norm": 7.0, "solver": "coefficients"} | BOUNDS
+RIDGE = {"sensitivity": "bound", "x_norm": 7.0} | BOUNDS
 SEARCHED = PrivateRidge(**RIDGE)
 
 

@@ -9,7 +9,7 @@ from laws import assert_binomial_at_most, exceeds
 from skparisk import PrivateRidge, SchemaReference, SensitivitySampler
 from skparisk.core.calibrate import Exchangeable
 from skparisk.queries import FunctionQuery, MeanQuery, RidgeQuery
-from skparisk.reference import CallableReference, TableReference
+from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
 
 GAMMA, M, TRIALS = 0.2, 9, 3000
@@ -54,22 +54,6 @@ def test_exact_for_new_databases_where_shared_records_do_not_matter():
         move = abs(one.mean() - other.mean())
         ratios.append(move / certified(sampled(MeanQuery(), M, seed)))
     assert_exact(np.array(ratios))
-
-
-def test_a_split_table_is_exact_for_new_people_who_are_clipped_to_its_range():
-    """Of rows that are clipped as well; those of a range of their own would not be."""
-    rng, ratios = np.random.default_rng(1), []
-    query = FunctionQuery(lambda X: float((X.max() == X).sum() > 1) + 0.1 * X.mean())
-    for seed in range(TRIALS):
-        table = TableReference(rng.random((40, 1)), sampling="split", clip=True)
-        differences = sampled(query, M, seed, table)
-        source = table.bind(1, n_shared=7, n_own=0, seed=np.random.SeedSequence(0))
-        drawn = source.draw(0, 1, rng)
-        shared = drawn.pool.X[drawn.draw_shared()[0]]
-        people = table.domain.clip(rng.random((2, 1)))[0]
-        one, two = (query(np.vstack([shared, [person]]))[0] for person in people)
-        ratios.append(abs(one - two) / certified(differences))
-    assert_binomial_at_most(int((np.array(ratios) > 1).sum()), TRIALS, GAMMA)
 
 
 @pytest.mark.slow
