@@ -66,11 +66,11 @@ _EXCEEDANCES: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class FiledCertificate(Claim):
-    """What a document says that a release, or several together, guarantee.
+    """Certificate read from a document: for reading, not for composition.
 
-    It has what a :class:`~skparisk.Certificate` has, and prints as that does. It is
-    nobody's word but that of whoever wrote the document, and so it cannot be charged to
-    a ledger, nor composed. Its numbers are checked against each other.
+    It has the fields of a :class:`~skparisk.Certificate`, and prints alike. It rests on
+    the author of the document alone, so ledgers do not charge it, and it does not
+    compose. Its numbers are checked against each other.
 
     Raises
     ------
@@ -112,8 +112,8 @@ class FiledCertificate(Claim):
         Raises
         ------
         ValueError
-            If an entry is missing or unknown, if the schema is another one, or if what
-            the document says does not follow from its numbers.
+            If an entry is missing or unknown, the schema is another one, or the
+            document contradicts its own numbers.
         """
         return _read(document, cls)
 

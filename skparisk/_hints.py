@@ -194,7 +194,7 @@ class HintMixin:
 
     @property
     def hint_(self) -> str:
-        """Size of the noise, and what would reduce it most; "" where it is small."""
+        """Size of the noise, and advice to reduce it; "" if it is small."""
         check_is_fitted(self, "certificate_")
         return advise(self)
 

@@ -27,8 +27,8 @@ class LinearPredictions(RegressorMixin):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Records. Where the model is of moments, they are moved to where the records
-            were that were summed, and predictions to the bounds of the targets.
+            Records. A model from moments clips them like the summed records, and
+            predictions to the bounds of the targets.
 
         Returns
         -------

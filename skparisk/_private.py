@@ -97,13 +97,13 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     _takes_parts = False
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a sampler also where there is none yet.
+        """Set parameters, creating a sampler for its own if there is none.
 
         Parameters
         ----------
         **params : dict
-            As in scikit-learn. ``sensitivity__n_pairs`` and the like make a
-            :class:`~skparisk.SensitivitySampler` of a `sensitivity` that is None.
+            As in scikit-learn. ``sensitivity__n_pairs`` and the like turn a
+            `sensitivity` of None into a :class:`~skparisk.SensitivitySampler`.
         """
         nested = any(name.startswith("sensitivity__") for name in params)
         if nested and params.get("sensitivity", self.sensitivity) is None:

@@ -224,19 +224,19 @@ class BesidePublicMixin:
     reference_comparison_: ReferenceComparison | None = None
 
     def compare_with_reference(self) -> ReferenceComparison:
-        """Return how the private model does beside one of the public records alone.
+        """Compare the private model with a fit to the public records alone.
 
-        Computed by `fit`, from what was released and what is public: no ledger is
-        charged for it.
+        `fit` computes it from the release and public records, so ledgers do not charge
+        it.
 
         Raises
         ------
         IncompatibleError
             If there is nothing to compare with: the reference is not a table of at
-            least 10 public records with targets, the sensitivity was known or came
-            from a sampler that was fitted already, or the estimator has no score. Nor
-            is there one of trees, whose splits know these records, unless they score
-            less than public trees all the same.
+            least 10 public records with targets, the sensitivity was known or came from
+            a fitted sampler, or the estimator has no score. Trees have none either,
+            because their splits know these records, unless they score less than public
+            trees all the same.
         """
         check_is_fitted(self, "certificate_")
         if self.reference_comparison_ is None:

@@ -1,4 +1,4 @@
-"""What privacy costs: budgets for compensation, and the levels that are best."""
+"""The cost of privacy: compensation budgets, and the cheapest levels."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _around_best(grid: Floats, values: Floats) -> tuple[float, float]:
 
 
 class CostModel(ABC):
-    """What privacy levels cost: the common part of all models.
+    """Base class of all models of the cost of privacy levels.
 
     A subclass has `n_people`, and `per_person`: the payment for one person, any
     function that does not fall as the level rises. It is checked wherever it is used.
@@ -109,7 +109,7 @@ class CostModel(ABC):
     Attributes
     ----------
     n_people : int
-        People who are to be paid, >= 1. Budgets are totals over them.
+        People to pay, >= 1. Budgets are totals over them.
 
     Raises
     ------
@@ -176,7 +176,7 @@ class CostModel(ABC):
         n_outputs: int = 1,
         law: Any = "exact",
     ) -> Any:
-        r"""Return the budget of a release whose loss is often below its noise's level.
+        r"""Return the budget of a release that often loses less than its noise allows.
 
         Parameters
         ----------
@@ -194,8 +194,8 @@ class CostModel(ABC):
         Returns
         -------
         budget : float or array
-            Total over all people, in units of money; at most that of `noise_epsilon`.
-            A float for a scalar.
+            Total over all people, in units of money; at most the budget at
+            `noise_epsilon`. A float for a scalar.
 
         Notes
         -----
@@ -227,10 +227,10 @@ class CostModel(ABC):
 
         Notes
         -----
-        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
-        an infinite level, in place of that of the noise. Risk, delta and `failure_prob`
-        add up, as probabilities of an unknown loss. A certificate that is not
-        ``private`` costs the full compensation.
+        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, for an
+        infinite level, in place of the compensation at the level of the noise. Risk,
+        delta and `failure_prob` add up, as probabilities of an unknown loss. Without
+        ``private``, a certificate costs the full compensation.
 
         **Guarantee** (:ref:`thm-cost`). Without a delta no less than the mean cost of
         the privacy loss, over the randomness of the risk. The caller must ensure that
@@ -262,10 +262,10 @@ class CostModel(ABC):
 
         Notes
         -----
-        The best of a grid, refined: there may be more than one minimum
-        (:ref:`thm-cost`), and one that is narrower than the grid may be missed. With
-        Theorem 4, one output and a :class:`CompensationModel` it is the one root of
-        Eq. 10 of Dandekar, Basu and Bressan (2021).
+        The best of a grid, refined. There may be several minima (:ref:`thm-cost`), and
+        the grid may miss a narrow one. With Theorem 4, one output and a
+        :class:`CompensationModel` it is the one root of Eq. 10 of Dandekar, Basu and
+        Bressan (2021).
         """
         noise = check_positive(noise_epsilon, _NOISE)
         risk = risk_function(noise, n_outputs, law)
@@ -285,7 +285,7 @@ class CostModel(ABC):
         confidence: float,
         sensitivity: float = 1.0,
     ) -> tuple[float, float]:
-        r"""Return the privacy levels that a budget and a tolerated error allow.
+        r"""Return the privacy levels within a budget and a tolerated error.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class CostModel(ABC):
         Dandekar, Basu, Bressan (2021), Eq. 11, for any cost: the levels of
         :math:`\Delta/T \le \epsilon`, T the error, whose
         :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` is within the budget.
-        The caller must ensure that the confidence p holds at the level that is chosen.
+        The caller must ensure the confidence p at the chosen level.
         """
         money = check_positive(budget, "budget")
         error = check_positive(max_error, "max_error")
@@ -469,7 +469,7 @@ class CompensationModel(CostModel):
             )
 
     def per_person(self, epsilon: Floats) -> Floats:
-        """Return what one person is to be paid at each privacy level."""
+        """Return the payment to one person at each privacy level."""
         with np.errstate(divide="ignore", over="ignore"):  # level 0, or as good as 0
             return self.minimum + self.compensation * np.exp(-self.rate / epsilon)
 
@@ -544,7 +544,7 @@ class Frontier:
 
     @property
     def efficient(self) -> NDArray[np.bool_]:
-        """Points that no other one beats, of shape (n_points,).
+        """Mask of the points that no other point beats, of shape (n_points,).
 
         None costs less without a larger error, or has a smaller error without costing
         more.
@@ -572,7 +572,7 @@ def frontier(
     random_state: Any = None,
     verbose: int = 0,
 ) -> Frontier:
-    """Measure on public records what accuracy costs.
+    """Measure the cost of accuracy on public records.
 
     Each privacy level is tried with each risk: the score by
     :func:`~skparisk.model_selection.simulate_scores`, the cost by
@@ -613,7 +613,8 @@ def frontier(
     Raises
     ------
     IncompatibleError
-        If the estimator is not private, or its parameters do not tell its guarantee.
+        If the estimator is not private, or its parameters do not determine its
+        guarantee.
 
     ValueError
         If a parameter is out of range, or unknown.
@@ -622,7 +623,7 @@ def frontier(
     -----
     **Guarantee**. No private record is used, so a level may be chosen by the result at
     no cost of privacy; the caller must ensure that `X` and `y` are public. The errors
-    are estimates, and that of a point that was chosen by them is rather too small.
+    are estimates, and the error of the best point is rather too small.
 
     Examples
     --------

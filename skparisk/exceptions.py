@@ -27,7 +27,7 @@ class BudgetExceededError(ValueError):
     Parameters
     ----------
     message : str
-        What was to be released, and what still fits.
+        The refused release, and the room left.
 
     spent, limit : tuple of (float, float, float)
         Privacy level, delta and risk: of all releases so far, and of the budget.
@@ -61,11 +61,11 @@ class BudgetExceededError(ValueError):
 
 
 class UnrecordedReleaseError(IncompatibleError):
-    """A ledger is open in another process, where this release cannot be recorded."""
+    """A ledger is open in another process, which cannot record this release."""
 
 
 class ReferenceWarning(UserWarning):
-    """A reference cannot carry the claim, or is far from what was released."""
+    """A reference cannot carry the claim, or lies far from the release."""
 
 
 class UtilityWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Scores that may be filed: sums over private records, released with noise."""
+"""Scores to file: sums over private records, released with noise."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _SPANS = (1e-150, 1e150)
 
 @dataclass(frozen=True, eq=False)
 class PrivateScore:
-    """A score of private records, with noise, and what that guarantees.
+    """A noisy score on private records, with its guarantee.
 
     Made by :func:`private_score`.
 
     Parameters
     ----------
     scoring : str
-        What is scored.
+        Name of the score.
 
     value : float or ndarray of shape (n_classes, n_classes)
         The score with noise, moved into the range of such scores. In units of the
@@ -69,10 +69,10 @@ class PrivateScore:
         Of each interval, in (0, 1).
 
     n_records : int
-        Records, or people, that were scored.
+        Scored records, or people.
 
     certificate : Certificate
-        What the release guarantees.
+        Guarantee of the release.
     """
 
     scoring: str
@@ -84,7 +84,7 @@ class PrivateScore:
     certificate: Certificate
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of it."""
+        """Return its claim for composition and budgets."""
         return self.certificate
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ def private_score(
     confidence: float = 0.95,
     noise_random_state: Any = None,
 ) -> PrivateScore:
-    r"""Return a score of private records that may be filed.
+    r"""Return a score on private records, with noise, for filing.
 
     ``model.score(X, y)`` of private records is a release without noise.
 
@@ -191,17 +191,17 @@ def private_score(
 
     scoring : str
         "accuracy"; "confusion_matrix", the records of each true class (rows) with each
-        predicted one, without labels that are no class of the model; "brier_score", the
-        squared distance of probabilities and truth, for two classes half of it, as in
+        predicted one, without labels unknown to the model; "brier_score", the squared
+        distance of probabilities and truth, for two classes half of it, as in
         scikit-learn; "mean_absolute_error" or "mean_squared_error".
 
     epsilon : float
         Privacy level, in (0, inf]. Unitless.
 
     groups : array-like of shape (n_records,), default=None
-        Whose each record is, if people have several: a person then counts as the mean
-        of their records, or of 100 that are evenly spread among them, and is what the
-        level protects. How many they are is public, and the number of records is not.
+        Ids of people, if they have several records. A person then counts as the mean of
+        their records, or of 100 spread evenly among them, and the level protects
+        people. How many they are is public, and the number of records is not.
 
     y_bounds : tuple of (float, float), default=None
         For errors alone: public bounds, in units of the target, to which targets and
@@ -230,12 +230,12 @@ def private_score(
     Notes
     -----
     **Guarantee**. epsilon-differentially private when one record is replaced, or one
-    person of `groups` with all of theirs, by the
-    exact noise of :class:`~skparisk.mechanisms.LaplaceMechanism`: a sum of scores moves
-    by the public width of their range at most, a confusion matrix by 2. The caller must
-    ensure that the model predicts each record by itself. Both intervals pay for noise
-    and rounding; that of the population adds the bound of Hoeffding (1963, Theorem 2),
-    at half of the error each.
+    person of `groups` with all records. The noise is the exact noise of
+    :class:`~skparisk.mechanisms.LaplaceMechanism`: a sum of scores moves by the public
+    width of their range at most, a confusion matrix by 2. The caller must ensure that
+    the model predicts each record by itself. Both intervals pay for noise and rounding.
+    The interval of the population adds the bound of Hoeffding (1963, Theorem 2), at
+    half of the error each.
 
     Examples
     --------

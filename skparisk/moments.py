@@ -317,7 +317,7 @@ class FromMoments(BaseEstimator):
         )
 
     def of(self, moments: Any, columns: Columns) -> Self:
-        """Take over the claim, and the names and units of the features."""
+        """Take over the claim of the moments, and names and units of the features."""
         self.certificate_ = moments.certificate_
         self.n_features_in_ = len(columns)
         self._units = moments._units.of(columns)
@@ -394,7 +394,7 @@ class MomentsOLS(_Linear):
     dof_: float
 
     def confint(self, level: float = 0.95) -> Floats:
-        """Return confidence intervals that know the noise.
+        """Return confidence intervals that include the noise.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class MomentsPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromMoments)
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Directions, those of most variance first.
+        Directions, in order of decreasing variance.
 
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Variance along each, and its share of all.
@@ -578,21 +578,22 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is proven
-        for records in `bounds`, or in those of a schema. A known one is of all sums
-        together, in units in which bounds are [-1, 1].
+        Source of the sensitivity: :ref:`private-parameters`. "bound" is proven for
+        records within `bounds`, or the bounds of a schema. A known one covers all sums
+        together, scaled to bounds of [-1, 1].
 
     bounds : pair of float or sequence of pairs, default=None
         Lowest and highest value, of all features or of each, public. Private records
-        are clipped to them, silently. None: those of the reference, if it is a schema.
+        are clipped to them, silently. None: the bounds of the reference, if it is a
+        schema.
 
     y_bounds : pair of float or sequence of pairs, default=None
         The same for the targets, with `bounds`.
 
     reach : float, default=1.0
-        With bounds: largest root mean square of the features of a record, in (0, 1],
-        in units where bounds are [-1, 1]. Longer records are shortened, silently, also
-        those that models predict from. The smaller, the less noise there is.
+        With bounds: largest root mean square of the features of a record, in (0, 1], in
+        units where bounds are [-1, 1]. Longer records are shortened, silently, also for
+        predictions. The smaller, the less noise there is.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -615,8 +616,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         their weights, with noise, in units of the mean public one.
 
     n_records_, n_targets_ : int
-        Records that were summed, which is public (people, where these have several
-        rows), and columns of the targets.
+        Summed records, a public number (people, if they have several rows), and columns
+        of the targets.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -625,13 +626,13 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-moments`). That of all private estimators:
+    **Guarantee** (:ref:`thm-moments`). As for all private estimators:
     :ref:`private-parameters`. Sums of neighboring databases differ as two records do,
     whatever the others are. So each row of a public table is used in one pair, if there
-    are enough for the risk and for the shape of the noise: the risk is then over
-    *people* of the population that the table was drawn from. One row in five gives
-    units alone. Records more than 32 scales from the center are moved there, and all
-    are rounded to a fine grid. After ``randomness="both"`` post-processing has a delta.
+    are enough for the risk and for the shape of the noise. The risk is then over
+    *people* of the population behind the table. One row in five gives units alone.
+    Records more than 32 scales from the center are moved there, and all are rounded to
+    a fine grid. After ``randomness="both"`` post-processing has a delta.
 
     Examples
     --------
@@ -707,8 +708,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`. Also if there are
-            neither bounds nor public records.
+            These and the warnings are in :ref:`private-fit`. Also if there are neither
+            bounds nor public records.
         """
         source = self._check_privacy({})
         if isinstance(source, SensitivitySampler) and source.relation != "replace-one":
@@ -845,7 +846,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         ------
         ValueError
             If there are no targets, or the noise hides some direction of the features;
-            or rows have weights, of which standard errors are not known.
+            or rows have weights, for which no standard errors are known.
         """
         columns, targets = self._columns(features), self._targets()
         if self.sampler_ is not None and self.sampler_.query_.sample_weights:
@@ -897,7 +898,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     def covariance(self) -> Floats:
         """Return the covariance of columns, of shape (n_columns, n_columns).
 
-        Targets last. The nearest that is positive semidefinite in units of `scale_`.
+        Targets last. The nearest positive semidefinite matrix in units of `scale_`.
         """
         values, vectors = positive_part(self._sums.centered / max(self.n_rows_ - 1, 1))
         matrix = (vectors * values) @ vectors.T

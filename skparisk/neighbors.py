@@ -33,16 +33,16 @@ _TOGETHER, _ONE_BY_ONE = (2**23, 128), (2**12, 8)
 class NeighborPairs:
     """A block of pairs of neighboring databases, as indices into a pool.
 
-    Each of m databases has r neighbors: m times r pairs, first those of the first
-    database. The first database of pair i has the records ``records[database[i]]``. The
-    second has another record at the position ``changed[i]``, or (add-remove) none.
-    Shared records and positions are drawn on first use.
+    Each of m databases has r neighbors: m times r pairs, in the order of the databases.
+    The first database of pair i has the records ``records[database[i]]``. The second
+    has another record at the position ``changed[i]``, or (add-remove) none. Shared
+    records and positions are drawn on first use.
 
     Parameters
     ----------
     drawn : DrawnRecords
-        For each database the r records that are removed, and for "replace-one" their r
-        replacements; and how to draw the others.
+        For each database the r removed records, for "replace-one" their r replacements,
+        and a function to draw the others.
 
     n_records : int
         Records of the first database of each pair.
@@ -51,7 +51,7 @@ class NeighborPairs:
         r.
 
     start : int or None
-        Number of the first database among all that are drawn, from 0. None: nothing is
+        Number of the first database among all drawn ones, from 0. None: nothing is
         calibrated to these pairs.
 
     Attributes
@@ -60,11 +60,11 @@ class NeighborPairs:
         Which of the m databases is the first of a pair.
 
     members : ndarray of shape (m, n_records)
-        Indices of the records of the first databases, in any order but for the last r,
-        which are removed: faster than `records`.
+        Indices of the records of the first databases, in any order except the removed
+        last r: faster than `records`.
 
     records : ndarray of shape (m, n_records)
-        The same in a random order, with those that change at `changed`.
+        The same in a random order, with the changing records at `changed`.
 
     changed : ndarray of shape (n_pairs,)
         Position of the record that the second database does not have, in 0, ...,
@@ -104,7 +104,7 @@ class NeighborPairs:
 
     @property
     def swaps(self) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
-        """Which records neighbors remove and add, a line for each database."""
+        """Removed and added records of neighbors, a line for each database."""
         added, shape = self.replacement, self._left.shape
         return self._left, None if added is None else added.reshape(shape)
 
@@ -133,7 +133,7 @@ class NeighborPairs:
 
     @property
     def shared_counts(self) -> NDArray[np.float64]:
-        """How often each record of the pool is in both databases of pairs."""
+        """Count of each record of the pool in both databases of pairs."""
         if self._shared.dtype.kind == "i":
             return count_rows(self._shared, self.pool.n_records)
         return self._shared.astype(np.float64)
@@ -157,7 +157,7 @@ class NeighborPairs:
         return records
 
     def on(self, pool: RecordPool) -> NeighborPairs:
-        """Return the same pairs of other records with these indices."""
+        """Return the same pairs of other records."""
         _ = self.records  # drawn once
         other = copy.copy(self)
         other.pool = pool
@@ -260,7 +260,7 @@ def draw_pairs(
 ) -> NeighborPairs:
     """Draw databases start, ..., start + size - 1 and their neighbors.
 
-    Nothing is calibrated to those that are `tried`.
+    Tried pairs (`tried`) calibrate nothing.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     drawn = _in_form(source.draw(start, size, rng), form)
@@ -275,7 +275,7 @@ def sample_database(
     *,
     in_parts: bool = False,
 ) -> Database:
-    """Draw one database from a reference, of records that pairs may share."""
+    """Draw one database from the shared records of a reference."""
     pool, records = _sample(reference, n_records, seed, form)
     return (pool.take_in_parts if in_parts else pool.take)(records)
 

@@ -285,11 +285,11 @@ class PrivateTable(BaseEstimator):
         table, ``()`` for all records; or a list of these.
 
     means : mapping of str to the same, default=None
-        Columns of numbers to the groups by which their means are asked.
+        Columns of numbers, with the groups of their means.
 
     bins : int or mapping of str to int or sequence of float, default=10
-        For columns of numbers that are counted, or grouped by: bins of equal width,
-        >= 1; or increasing edges. The outer bins have all numbers beyond them.
+        For counted or grouping columns of numbers: bins of equal width, >= 1; or
+        increasing edges. The outer bins have all numbers beyond them.
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How neighboring data differ: "replace-one" takes the number of records as
@@ -298,12 +298,12 @@ class PrivateTable(BaseEstimator):
     weight : str, default=None
         A column of survey weights, declared as a range from 0 on: counts are sums of
         these, and means and quantiles are weighted. Private weights are clipped to the
-        range, silently; one that is missing is 0. Noise in counts is in proportion to
-        the largest weight of the range.
+        range, silently; a missing one is 0. Noise in counts is in proportion to the
+        largest weight of the range.
 
     max_rows : int, default=None
-        The most rows of a person that are used, drawn at random, >= 1; with `groups` of
-        `fit`. Noise is in proportion to it, and counts and means are of these rows.
+        The most rows of a person to use, drawn at random, >= 1; with `groups` of `fit`.
+        Noise is in proportion to it, and counts and means are of these rows.
 
     epsilon : float, default=1.0
         Privacy level of all together, in (0, inf].
@@ -314,7 +314,7 @@ class PrivateTable(BaseEstimator):
     Attributes
     ----------
     query_ : CellsQuery
-        What was asked.
+        The questions.
 
     released_ : ndarray of shape (n_outputs,)
         The answer with noise: all else follows from it.
@@ -324,20 +324,20 @@ class PrivateTable(BaseEstimator):
         in units of the largest weight, if there are weights.
 
     n_records_ : int or None
-        Records, if that is public; None with `groups`, or with weights.
+        Records, if their number is public; None with `groups`, or with weights.
 
     epsilon_, certificate_ : float, Certificate
-        The level, and what is guaranteed.
+        The level, and the guarantee.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-tables`). Exact Laplace noise on exact sums at their proven
-    sensitivity: epsilon-differential privacy of rows; or of people with all of their
-    rows, if `fit` is told whose each one is.
+    sensitivity: epsilon-differential privacy of rows, or, with `groups`, of people with
+    all of their rows.
 
-    A value that is no declared category counts as "(other)"; one that is missing, or no
-    number in a column of numbers, as "(missing)". Numbers are clipped to their ranges,
-    silently. Text that is a number is read as one. So read files as text
+    A value outside the declared categories counts as "(other)". A missing value, or a
+    text in a column of numbers, counts as "(missing)". Numbers are clipped to their
+    ranges, silently. Text with a number is read as the number. So read files as text
     (``pandas.read_csv(path, dtype=str)``): else one record may decide the type of a
     column, and with it each of its cells.
 
@@ -392,7 +392,7 @@ class PrivateTable(BaseEstimator):
         Parameters
         ----------
         X : data frame of pandas, polars or Dask
-            Private records, one a row. Columns that are not asked about are not read.
+            Private records, one a row. Other columns are not read.
 
         y : ignored
             For the interface of scikit-learn.
@@ -406,7 +406,7 @@ class PrivateTable(BaseEstimator):
             If a parameter is out of range, nothing is asked for, or it is too much.
 
         IncompatibleError
-            If `X` is no data frame, or lacks a column that is asked about.
+            If `X` is no data frame, or lacks a column of a question.
 
         BudgetExceededError
             If a ledger is open and refuses.
@@ -478,14 +478,14 @@ class PrivateTable(BaseEstimator):
         return self
 
     def count(self, by: Any = (), *, confidence: float = 0.95) -> Any:
-        """Return how many records are in each cell, or rows of people that are used.
+        """Return the number of records in each cell, or of the used rows of people.
 
-        Or what they weigh, if they have weights.
+        With weights, their total weight.
 
         Parameters
         ----------
         by : str or tuple of str, default=()
-            A group that was asked for, or a part of one. (): all records.
+            A requested group, or a part of one. (): all records.
 
         confidence : float, default=0.95
             With what probability each interval has the true count, in (0, 1).
@@ -499,7 +499,7 @@ class PrivateTable(BaseEstimator):
         Raises
         ------
         ValueError
-            If no group that was asked for has these columns.
+            If no requested group has these columns.
         """
         check_is_fitted(self, "certificate_")
         group = check_group(by, "by")
@@ -523,7 +523,7 @@ class PrivateTable(BaseEstimator):
     def mean(self, value: str, by: Any = (), *, confidence: float = 0.95) -> Any:
         """Return the mean of a column in each cell.
 
-        Of numbers that are not missing, clipped to their declared range.
+        Of the numbers present, clipped to their declared range.
 
         Parameters
         ----------
@@ -531,7 +531,7 @@ class PrivateTable(BaseEstimator):
             A column whose mean was asked for.
 
         by : str or tuple of str, default=()
-            A group that was asked for with it, or a part of one.
+            A group requested with it, or a part of one.
 
         confidence : float, default=0.95
             As of `count`; nearly.
@@ -572,15 +572,15 @@ class PrivateTable(BaseEstimator):
         return _frame(group, _labels(question, group), columns)
 
     def quantile(self, value: str, q: Any = 0.5, *, confidence: float = 0.95) -> Any:
-        """Return quantiles of a column of numbers, taken to be uniform in each bin.
+        """Return quantiles of a numeric column, assuming uniform values in each bin.
 
         Parameters
         ----------
         value : str
-            A column of numbers that was counted, in a group of any columns.
+            A counted column of numbers, in a group of any columns.
 
         q : float or sequence of float, default=0.5
-            Shares of the numbers that are below, in [0, 1].
+            Shares of the numbers below, in [0, 1].
 
         confidence : float, default=0.95
             As of `count`.

@@ -12,7 +12,7 @@ from skparisk import Report, SchemaReference
 from skparisk.__main__ import main
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "command_line.rst").read_text("utf-8")
+PAGE = (ROOT / "docs" / "command_line.rst").read_text("utf-8").replace("\\\n", " ")
 COMMANDS = re.findall(r"^   \$ skparisk (.*)$", PAGE, re.M)
 
 
@@ -49,6 +49,7 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     }
     shown = capsys.readouterr().out
     assert "FAIL" not in shown
+    assert all(line in shown for line in re.findall("^   (pass .*)$", PAGE, re.M))
     (first,) = re.findall(r"^   (The guarantee stands: .*), at epsilon", PAGE, re.M)
     assert shown.count(f"{first}, at epsilon") > 1
     assert "left: one release at epsilon 0.5, without delta and risk" in shown

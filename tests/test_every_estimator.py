@@ -225,45 +225,43 @@ TITLES = {
 # Why estimators are refused, and what to do instead.
 TOLD = {
     "structure": (
-        "Categories, words and bins are no numbers that noise could be added to.",
-        "Let them be steps of a `Pipeline` before a model: there they are fitted on "
-        "the reference. Or fit them on public records.",
+        "They learn categories, words or bins, to which no noise can be added.",
+        "Put them in a `Pipeline` before a model, which fits them on the reference. "
+        "Or fit them on public records.",
     ),
     "columns": (
         "They choose columns, and noise cannot be added to a choice.",
-        "Let them be steps of a `Pipeline` before a model: there they are fitted on "
-        "the reference.",
+        "Put them in a `Pipeline` before a model, which fits them on the reference.",
     ),
     "public": (
-        "What they learn grows with the records, or is no array of numbers.",
+        "Their fitted state grows with the records, or is no array of numbers.",
         "Fit them on public records, and use them in a `FrozenEstimator`.",
     ),
     "constant": (
-        "They keep a few of the records, so that most records change nothing, and the "
-        "sampled sensitivity may be 0.",
-        "Ask for a smaller `gamma`; or, better, fit them on public records, and use "
+        "They keep a few of the records. Most records change nothing, and the sampled "
+        "sensitivity may be 0.",
+        "Take a smaller `gamma`; or, better, fit them on public records, and use "
         "them in a `FrozenEstimator`.",
     ),
     "inductive": (
-        "They answer about no records but those that they are fitted to.",
-        "Take one that predicts or transforms other records, or name the fitted "
-        "attributes to release.",
+        "They have no answer for new records.",
+        "Take one that predicts or transforms, or name the fitted attributes to "
+        "release.",
     ),
     "several": (
         "They learn several labels of each record.",
         "Fit a `PrivateEstimator` to each label: each is a release of its own.",
     ),
     "rows": (
-        "They are fitted to labels, mappings, images or distances, and to no rows of a "
+        "They learn from labels, mappings, images or distances, not from rows of a "
         "table.",
-        "Make a table beforehand, in a way that is fixed or public. What depends on "
-        "classes alone is public.",
+        "Make a table beforehand, by a fixed or public rule. Classes are public.",
     ),
     "tags": (
-        "They take targets, and do not say so in their tags.",
+        "They take targets, but their tags do not say so.",
         "Set `target_tags.required` in a subclass.",
     ),
-    "frozen": ("What is inside is fitted already.", "Wrap the estimator inside."),
+    "frozen": ("The estimator inside is fitted already.", "Wrap it unfitted."),
     "unfit": ("They cannot be fitted to the example.", "See the message."),
 }
 HEAD = """\
@@ -272,46 +270,49 @@ HEAD = """\
 Which estimators can be private
 ===============================
 
-:class:`~skparisk.PrivateEstimator` knows no list of estimators: it finds what there is
-to release by comparing fits to public records (:doc:`theory/estimators`). Of the
-{total} estimators of scikit-learn {version}, with ``release="auto"``,
+.. meta::
+   :description: Every estimator of scikit-learn, with its private form or the reason
+      for a refusal.
+
+:class:`~skparisk.PrivateEstimator` has no list of estimators. It compares fits to
+public records, and finds the numbers to release (:doc:`theory/estimators`).
+Of the {total} estimators of scikit-learn {version}, with ``release="auto"``,
 
 {counts}
 
-Each has its defaults, or the few arguments that a small example needs. Other parameters
-and records may change what is found. Estimators of other packages are treated alike.
+Each has its defaults, or the few arguments of a small example. Other parameters and
+records may change the result. Estimators of other packages work alike.
 
-The page is written by ``python tests/test_every_estimator.py``, which also tests that
-what is served is finite, that it is scikit-learn's own answer without noise, and that
-with noise nothing but the release is kept. Trees and forests have splits from the
-reference, and only the values of their leaves are released (:doc:`theory/forests`).
-With a reference `KMeans` takes one step from public centers (:ref:`thm-centers`).
+``python tests/test_every_estimator.py`` writes this page. It also tests that answers
+are finite, that they equal scikit-learn's without noise, and that the model keeps
+nothing but the release. Trees and forests take their splits from the
+reference, and release the values of leaves (:doc:`theory/forests`). With a reference,
+`KMeans` takes one step from public centers (:ref:`thm-centers`).
 """
 SECTIONS = {
     "fitted": (
         "Released as numbers",
-        "{} learn numbers that are released with noise.",
-        "A ``*`` stands for each of several. What the last column names is not "
-        "answered unless more is released: the error says which names to give.",
+        "{} learn numbers, released with noise.",
+        "A ``*`` stands for each of several. Methods in the last column need a larger "
+        "release; their error names it.",
     ),
     "predictions": (
         "Released as predictions at public points",
         "{} are released as predictions at public points.",
-        "What they learn grows with the records, or is no array of numbers. With "
-        '``release="predict"`` or ``release="predict_proba"`` and `X_public`, '
-        "predictions at public points are released, and served elsewhere by a "
-        "surrogate. Classifiers without `predict_proba` are wrapped in a "
-        "`CalibratedClassifierCV`.",
+        "Their fitted state grows with the records, or is no array of numbers. Pass "
+        '``release="predict"`` or ``release="predict_proba"`` and `X_public`: a '
+        "surrogate then serves the released predictions elsewhere. Classifiers without "
+        "`predict_proba` are wrapped in a `CalibratedClassifierCV`.",
     ),
     "nothing": (
         "Nothing to release",
-        "{} learn nothing from these records, and can be used as they are.",
-        "Fits to several databases answer alike. Used as they are, they must learn "
-        "nothing from any other records either.",
+        "{} learn nothing from these records, and need no privacy.",
+        "Fits to several databases answer alike. Check that this also holds for your "
+        "own records.",
     ),
     "refused": (
         "Refused",
-        "{} are refused, and the error says what to do instead.",
+        "{} are refused, with advice in the error.",
         "",
     ),
 }
@@ -343,7 +344,7 @@ def table_of_fitted(outcomes):
         needs = tuple(found.model.template_.needs)
         rows.setdefault((found.package, found.released, needs), []).append(found.name)
     return as_table(
-        {"Kind": 16, "Estimators": 28, "What is released": 38, "Not answered": 18},
+        {"Kind": 16, "Estimators": 28, "Released": 38, "Not answered": 18},
         [
             [title_of(package), listed(names), listed(released), listed(needs)]
             for (package, released, needs), names in sorted(rows.items())

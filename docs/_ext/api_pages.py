@@ -154,12 +154,13 @@ def _title(text: str, line: str = "=") -> str:
 
 def _index() -> str:
     modules = "\n".join(f"   {module}" for module in public_modules())
+    linked = modules.replace("   ", "   ~")
     return (
         f"{_title('Reference')}"
         "Most programs need only names from :mod:`skparisk`; each is described in its\n"
         "own module. Parameters that all private estimators share are explained once,\n"
-        "in :ref:`private-parameters`.\n\n"
-        ".. toctree::\n   :maxdepth: 1\n\n"
+        "in :ref:`private-parameters`; :doc:`../extending` adds your own classes.\n\n"
+        f"{_AUTOSUMMARY}{linked}\n\n.. toctree::\n   :hidden:\n\n"
         f"   ../private_parameters\n   ../extending\n{modules}\n"
     )
 

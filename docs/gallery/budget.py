@@ -3,7 +3,7 @@ A steward's budget
 ==================
 
 A university's personnel office publishes statistics about its staff, trains
-a model, and must account for what all of it gives away.
+a model, and must account for the privacy that all of it costs.
 """
 
 import io
@@ -50,8 +50,8 @@ print(f"{least:.2f} dollars at level {level:.4f}")
 # ----------
 #
 # A ledger records every release inside its ``with`` block, also by
-# scikit-learn's copies and folds. It refuses whatever does not fit before
-# drawing any noise.
+# scikit-learn's copies and folds. It refuses a release that does not fit
+# before drawing any noise.
 
 count = LaplaceMechanism(sensitivity=1, epsilon=0.5)
 ridge = PrivateRidge(epsilon=1.0, random_state=0)
@@ -105,8 +105,8 @@ ledger.to_jsonl(export)
 print(f"{len(export.getvalue().splitlines())} lines")
 
 # %%
-# Its ``head``, filed with the report, shows later that nobody rewrote
-# anything (:doc:`../theory/ledger`).
+# Its ``head``, filed with the report, shows later that no entry was
+# rewritten (:doc:`../theory/ledger`).
 #
 # Many small releases
 # -------------------

@@ -3,8 +3,8 @@ A forest without public data
 ============================
 
 A lender wants to know which loans will be repaid late. It has 5000 customers
-and no public records, but it has a form, which says what each field may
-hold. (We make the customers up.)
+and no public records, but a form that declares the values of each field.
+(We make the customers up.)
 """
 
 import warnings

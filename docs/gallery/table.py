@@ -24,7 +24,7 @@ people = census.data[["age"]].assign(
 )[:2000]
 
 # %%
-# A data dictionary, not the records, says what the columns may hold. Ask
+# A data dictionary, not the records, declares the columns. Ask
 # everything at once: all answers share one ε.
 
 schema = {

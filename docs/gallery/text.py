@@ -2,7 +2,7 @@ r"""
 Texts, sparse matrices and polars
 =================================
 
-A help desk sorts messages into billing and software. What people wrote is
+A help desk sorts messages into billing and software. The messages are
 private. (We make the messages up: some words that anyone uses, some of the
 topic, some of either.)
 """

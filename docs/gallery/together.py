@@ -80,7 +80,7 @@ plt.show()
 # Ask before you publish
 # ----------------------
 #
-# The public records can tell what the private ones were worth:
+# The public records can measure the worth of the private ones:
 
 print(fit(800, "reference").compare_with_reference())
 

@@ -1,9 +1,9 @@
-"""Audits: whether a claim can be broken, and whether a reference describes people.
+"""Audits: attack a claim, and compare a reference with real people.
 
-:func:`audit_claim` attacks releases to find evidence against what a certificate claims,
-and :func:`audit_reference` measures, on private records that are used for nothing else,
-how often real pairs exceed the level. The first needs no private data and looks at
-answers without noise; the second is a release of its own.
+:func:`audit_claim` attacks releases to find evidence against a certificate.
+:func:`audit_reference` measures, on otherwise unused private records, how often real
+pairs exceed the level. The first needs no private data and looks at answers without
+noise; the second is a release of its own.
 """
 
 from skparisk.audit._audit import ReferenceAudit, audit_reference

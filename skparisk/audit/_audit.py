@@ -91,10 +91,10 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class ReferenceAudit(Statement, MeasuredRisk):
-    """What an audit of a reference found, and what it cost.
+    """Result of an audit of a reference, and its privacy cost.
 
-    Made by :func:`audit_reference`; prints as a paragraph. All of it is computed from
-    the noisy count and from what is public.
+    Made by :func:`audit_reference`; prints as a paragraph. All of it follows from the
+    noisy count and public numbers.
 
     Parameters
     ----------
@@ -104,10 +104,10 @@ class ReferenceAudit(Statement, MeasuredRisk):
         As for :class:`~skparisk.core.MeasuredRisk`.
 
     audited : Certificate
-        That of the calibration that was audited, for databases of `n_records`.
+        Certificate of the audited calibration, for databases of `n_records`.
 
     release_records : int, default=None
-        Records of a database of the release itself, where that is known.
+        Records of a database of the release itself, if known.
 
     Examples
     --------
@@ -127,16 +127,16 @@ class ReferenceAudit(Statement, MeasuredRisk):
 
     @property
     def measured(self) -> MeasuredRisk:
-        """What a certificate has of it."""
+        """Summary of the audit for certificates."""
         return MeasuredRisk(**fields_of(self, MeasuredRisk))
 
     @property
     def certificate(self) -> Certificate:
-        """What the audit itself guarantees to those whose records it used."""
+        """Guarantee of the audit itself, for the people in its records."""
         return cost_of_audit(self.epsilon, self.seeded, self.audited.unit)
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of it."""
+        """Return its claim for composition and budgets."""
         return self.certificate
 
     def _meaning(self) -> list[str]:
@@ -477,13 +477,13 @@ def audit_reference(
     noise_random_state: Any = None,
     n_jobs: int | None = None,
 ) -> ReferenceAudit:
-    """Measure, privately, how often real pairs exceed the level that is claimed.
+    """Measure privately how often pairs of real people exceed the claimed level.
 
-    The risk of a certificate is over pairs of a reference. Here private records are cut
-    into blocks, each of which is one real pair. The number of blocks that exceed the
-    level is released with noise. The model is calibrated anew, for databases as small
-    as the blocks; a penalty against a sum over records, as that of `Ridge`, is scaled
-    down with their number, if the release has a known size.
+    The risk of a certificate is over pairs of a reference. The audit cuts private
+    records into blocks, each one real pair. The number of blocks that exceed the level
+    is released with noise. The model is calibrated anew, for databases as small as the
+    blocks. A penalty against a sum over records, as in `Ridge`, is scaled down with
+    their number, if the release has a known size.
 
     .. important::
        Use the records `X` for nothing else: neither to fit the model, nor for the
@@ -508,9 +508,9 @@ def audit_reference(
         Privacy level of the audit, finite, >= 2**-20. Unitless.
 
     gamma : float, default=None
-        Risk that the verdict is about, in (0, 1). None: the risk that was asked for,
-        which is also the least. With a perfect reference the true risk is close to
-        that, and the audit inconclusive: ask about twice as much, or fit for half.
+        Risk that the verdict is about, in (0, 1). None: the requested risk, also the
+        least. With a perfect reference the true risk is close to that, and the audit
+        inconclusive: ask about twice as much, or fit for half.
 
     n_blocks : int, default=None
         Blocks T, of ``n_rows // n_blocks`` records each: more than 20, and at most one
@@ -525,8 +525,8 @@ def audit_reference(
         people then, and so are the numbers of records here.
 
     X_reference, y_reference, groups_reference : array-like, default=None
-        The public records, for what has no reference of its own. A fitted model or
-        sampler has dropped them: give the same again.
+        The public records, for a model without a reference of its own. A fitted model
+        or sampler has dropped them: give the same again.
 
     random_state : int, RandomState, Generator or None, default=None
         Seeds the cutting of blocks, and the sampling of pairs where that has no seed of
@@ -542,17 +542,18 @@ def audit_reference(
     Raises
     ------
     ValueError
-        If a parameter is out of range, there are too few records, they are not finite
-        numbers or share records with the reference, there is no reference, the relation
-        is "add-remove", the sensitivity is known, or an `advantage` is asked for.
+        If a parameter is out of range, or there are too few records, infinite or
+        missing numbers, or records of the reference. If there is no reference, the
+        relation is "add-remove", the sensitivity is known, or the target is an
+        `advantage`.
 
     CalibrationError
         If the noise cannot be calibrated for databases of that size.
 
     IncompatibleError
-        If it has been audited already, as the better of two audits would be no audit;
-        if the reference, or the target, is not that of the fit; if its pairs came from
-        private data; or if `X` has other columns.
+        If it has been audited already, because the better of two audits would be no
+        audit. If the reference or target differs from the fit's, its pairs came from
+        private data, or `X` has other columns.
 
     BudgetExceededError
         If a ledger is open and refuses.
@@ -571,8 +572,8 @@ def audit_reference(
     replaced records. Each limit of the true risk, at databases as large as the blocks,
     holds with probability `confidence` at least, so that "supported" or "contradicted"
     is wrong with probability 1 - `confidence` at most. The caller must ensure that
-    records are independent, and like those of the release. That the risk at the size of
-    the release is the same is evidence, not proof.
+    records are independent, and drawn like the records of the release. That the risk at
+    the size of the release is the same is evidence, not proof.
 
     Records of the audit and of the release are disjoint: both together cost the larger
     of their levels (:func:`~skparisk.core.compose_parallel`). An open ledger does not

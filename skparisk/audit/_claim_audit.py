@@ -237,7 +237,7 @@ EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
 @dataclass(frozen=True)
 class PairAttack:
-    """What an attack on the releases of one pair of databases found.
+    """Result of an attack on the releases of one pair of databases.
 
     Parameters
     ----------
@@ -276,18 +276,18 @@ class PairAttack:
 
     @property
     def contradicts(self) -> bool:
-        """Whether it is more than the claim leaves."""
+        """Whether the lower bound exceeds the claim."""
         return self.lower_bound > self.allowed
 
 
 @dataclass(frozen=True)
 class ShareBeyond:
-    """How many fresh pairs, or pairs and outputs, are beyond the level of a claim.
+    """Count of fresh pairs, or pairs and outputs, beyond the level of a claim.
 
     Parameters
     ----------
     n_pairs, n_beyond : int
-        Pairs, and those of them that are beyond it.
+        Pairs, and pairs beyond the level.
 
     risk : float
         Share that the claim allows, in [0, 1].
@@ -307,13 +307,13 @@ class ShareBeyond:
 
     @property
     def contradicts(self) -> bool:
-        """Whether there are more than chance explains."""
+        """Whether the count exceeds chance."""
         return self.p_value < self.alpha
 
 
 @dataclass(frozen=True)
 class ClaimAudit(Statement):
-    """What an audit of a claim found; made by :func:`audit_claim`, prints as text.
+    """Result of :func:`audit_claim`; prints as text.
 
     It looks at releases and at answers without noise, so that it is no release itself:
     keep it inside, unless the records were public or simulated.
@@ -321,10 +321,10 @@ class ClaimAudit(Statement):
     Parameters
     ----------
     estimator : str
-        Name of what was audited.
+        Name of the audited estimator or function.
 
     claim : Certificate
-        What it claims.
+        Its claim.
 
     confidence : float
         Probability, in [0.5, 1), that nothing is called evidence if the claim is right.
@@ -342,8 +342,8 @@ class ClaimAudit(Statement):
         Fits that failed: each of them is a release without numbers.
 
     failure : str
-        What the first of them raised. It may show values of the records, and is not in
-        the text.
+        Error of the first of them. It may show values of the records, and is not in the
+        text.
 
     Examples
     --------
@@ -370,7 +370,7 @@ class ClaimAudit(Statement):
 
     @property
     def worst(self) -> PairAttack:
-        """The attack that went farthest beyond what the claim leaves to its pair."""
+        """The attack that exceeded the claim about its pair the most."""
         return max(
             self.attacks,
             key=lambda one: (one.lower_bound - one.allowed, one.lower_bound),
@@ -563,7 +563,7 @@ def audit_claim(
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
-    An attack tells the releases of two neighboring databases apart as well as it can.
+    An attack distinguishes the releases of two neighboring databases as well as it can.
     Half of them learn to: by mean differences, a logistic regression, exact repeats and
     low bits, which give lost and seeded noise away. The other half counts how often the
     learned event occurs. If the model samples pairs and states its noise, fresh pairs
@@ -581,9 +581,9 @@ def audit_claim(
     Parameters
     ----------
     estimator : estimator or callable
-        Anything with `fit`, whose numbers are compared after fits to either database;
-        or ``release(database)``, which returns numbers, with noise of its own in each
-        call, where a database is a tuple (X,) or (X, y). If it has a parameter `size`,
+        Anything with `fit`; its numbers are compared after fits to either database. Or
+        ``release(database)``, which returns numbers with fresh noise in each call; a
+        database is a tuple (X,) or (X, y). If it has a parameter `size`,
         ``release(database, size=n)`` returns n independent releases along the first
         axis, which takes far less time. An estimator is copied. Pairs of a reference
         are sampled once, for all fits.
@@ -596,8 +596,8 @@ def audit_claim(
         Their targets or labels.
 
     pairs : "sampled" or list of tuple, default="sampled"
-        "sampled": fresh pairs, which replace one record by another one; those that move
-        the answer most are attacked, where the noise is known. Else the pairs to
+        "sampled": fresh pairs, which replace one record by another. If the noise is
+        known, the audit attacks the pairs that move the answer most. Else the pairs to
         attack, each of two databases (X,) or (X, y).
 
     n_releases : int, default=1000
@@ -608,15 +608,15 @@ def audit_claim(
         rows at most. None: up to 1000.
 
     n_attacked : int, default=2
-        Sampled pairs that are attacked.
+        Number of sampled pairs to attack.
 
     n_records : int, default=None
         Records of a database. None: half of the rows.
 
     claim : Certificate, mechanism, float or tuple, default=None
         The claim, as numbers epsilon, (epsilon, delta) or (epsilon, delta, risk). None:
-        the `certificate_` of the fitted estimator. A given risk is that of the noise as
-        it is; that of a certificate is an average over the sampled pairs.
+        the `certificate_` of the fitted estimator. A given risk is over the noise as it
+        is; the risk of a certificate is an average over the sampled pairs.
 
     confidence : float, default=0.95
         Probability, in [0.5, 1), that nothing is called evidence if the claim is right:
@@ -624,7 +624,7 @@ def audit_claim(
 
     fit_params : dict, default=None
         Further parameters of `fit`, such as ``X_reference``: public records other than
-        `X`. Neither `groups` nor `sample_weight`, which are of single rows.
+        `X`. Neither `groups` nor `sample_weight`, which belong to single rows.
 
     random_state : int, RandomState, Generator or None, default=None
         Seeds the pairs, and which releases learn. Do not seed the noise of the

@@ -167,15 +167,14 @@ def required_blocks(
         Confidence of each limit of the true risk, in [0.5, 1).
 
     risk : float, default=None
-        True risk for which that is asked, in [0, 0.9 gamma]. None: gamma / 2.
+        True risk to plan for, in [0, 0.9 gamma]. None: gamma / 2.
 
     Returns
     -------
     n_blocks : int
-        Blocks T, each of which is one pair: if the true risk is `risk`, the verdict is
-        "supported" with probability at least 1/2, over blocks and noise; with fewer,
-        the probability is less. A few more may have a little less again, as counts are
-        whole numbers.
+        Blocks T, each one pair. If the true risk is `risk`, the verdict is "supported"
+        with probability at least 1/2, over blocks and noise; with fewer blocks, less
+        often. A few more may have a little less again, as counts are whole numbers.
 
     Raises
     ------
@@ -186,7 +185,7 @@ def required_blocks(
     -----
     **Guarantee** (:ref:`thm-audit`). Whatever the number of blocks, the verdict
     "supported" is wrong with probability at most 1 - `confidence`. The caller must
-    ensure that blocks are independent draws of records like those of the release.
+    ensure that blocks are independent draws from the population of the release.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The core: all that a certificate rests on, besides the reference that was used.
+"""The core: everything behind a certificate except the reference.
 
 It imports nothing else of the package.
 """

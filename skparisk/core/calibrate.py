@@ -80,7 +80,7 @@ _BETA_ROUNDING = 1 + 1e-12  # of the inverse incomplete beta function, on the sa
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked of the noise, checked where it is made and nowhere else.
+    """Requested guarantee of the noise, checked on construction.
 
     Parameters
     ----------
@@ -96,11 +96,11 @@ class Target:
         Additive relaxation of differential privacy, in [0, 1). Not used with "both".
 
     randomness : {"implicit", "both", "explicit"}, default="implicit"
-        What the risk is over: the pair of databases, the pair and the noise together,
-        or the noise alone, for every pair.
+        Source of the risk: the pair of databases, the pair and the noise together, or
+        the noise alone, for every pair.
 
     advantage : float, default=None
-        What an attacker may gain on average over pairs, in (0, 1), instead of a level:
+        Limit of an attacker's average gain over pairs, in (0, 1), instead of a level:
         see `of_advantage`.
 
     Raises
@@ -144,7 +144,7 @@ class Target:
 
     @classmethod
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
-        """Return what is asked of noise that leaves attackers so much to gain.
+        """Return the target that limits an attacker's gain.
 
         The target has level 0, and the advantage as its risk over pair and noise.
 
@@ -155,7 +155,7 @@ class Target:
             average over pairs: the total variation of the two releases, in (0, 1).
 
         gamma : float, default=0.05
-            Share of pairs, in (0, 1), that what is said of all others leaves out.
+            Share of pairs, in (0, 1), left out of the statement about all others.
 
         Examples
         --------
@@ -167,11 +167,11 @@ class Target:
 
     @property
     def risk(self) -> float:
-        """What is claimed at the most: the advantage, where that is asked for."""
+        """Largest risk to claim, or the advantage if that is the target."""
         return self.gamma if self.advantage is None else self.advantage
 
     def check_law(self, law: Law, *, sampled: bool) -> None:
-        """Raise ValueError if noise of a law cannot keep it, for pairs or a bound."""
+        """Raise ValueError if noise of this law cannot reach the target."""
         name = f"law={law.name!r}"
         if (self.randomness == Scope.NOISE) == sampled:
             raise ValueError(
@@ -205,7 +205,7 @@ class Target:
 
 
 class Rule(ABC):
-    """A rule for K, by the risk that the K-th smallest of m certifies.
+    """A rule for K, from the risk certified by the K-th smallest of m.
 
     Of exchangeable numbers a fresh one is above the K-th smallest of m with probability
     `certify_risk` at most: on average over the m, or for all but a share `failure_prob`
@@ -218,7 +218,7 @@ class Rule(ABC):
 
     @abstractmethod
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        """Return the risk that is certified at the K-th smallest, at most 1.
+        """Return the certified risk at the K-th smallest, at most 1.
 
         Rounded up. It falls as K grows, and at the largest as there are more pairs.
         """
@@ -620,7 +620,7 @@ def _check_target(target: Target, law: Law, *, sampled: bool) -> None:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is asked for, by which law, shape and rule, for so many databases.
+    """Target, law, shape and rule of a calibration, for so many databases.
 
     Checked where it is made, but for how many databases it takes: `order_index` raises
     an error for too few.
@@ -631,17 +631,17 @@ class Terms:
         The rule is that for as many neighbors as each database has.
 
     shape : str or NoiseShape
-        A shape that is named is learned from the first of the pairs, by whoever asks
-        for noise: nothing rests on how.
+        A named shape is learned from the first of the pairs, by the caller; no
+        guarantee depends on how.
 
     n_databases : int
-        What is exchangeable is a database with all of its neighbors.
+        Databases, each with all of its neighbors, are exchangeable.
 
     n_shape : int, default=0
         With how many of these the shape is taken from, which calibrate nothing.
 
     stricter : float or None, default=None
-        The risk that they are calibrated to, where it is less than that of the target.
+        Risk of the calibration, if less than the risk of the target.
     """
 
     target: Target
@@ -672,7 +672,7 @@ class Terms:
 
     @property
     def averages(self) -> bool:
-        """Whether what is kept is the average of risks that are known for each pair.
+        """Whether the rule averages risks known for each pair.
 
         Over both sources of randomness, where it is no order statistic of losses of
         drawn noise.
@@ -683,7 +683,7 @@ class Terms:
 
     @property
     def risk(self) -> float:
-        """The risk that they are calibrated to: that of the target, or less."""
+        """Risk of the calibration: the target's, or less."""
         return self.target.gamma if self.stricter is None else self.stricter
 
     @property
@@ -698,17 +698,17 @@ class Terms:
 
     @property
     def n_shape_pairs(self) -> int:
-        """Pairs that the shape is taken from: other databases than those calibrate."""
+        """Number of pairs that shape the noise, apart from the calibrating ones."""
         return self.n_shape * self.n_neighbors
 
     @property
     def n_calibrating(self) -> int:
-        """Databases that calibrate."""
+        """Number of calibrating databases."""
         return self.n_databases - self.n_shape
 
     @property
     def controlled(self) -> tuple[float, str]:
-        """What an average is kept at, and what errors call it."""
+        """Limit of the average, and its name in errors."""
         if self.target.advantage is not None:
             return self.target.advantage, "advantage"
         return self.risk, "gamma"
@@ -721,12 +721,12 @@ class Terms:
 
     @property
     def fewest(self) -> int:
-        """The fewest databases that are enough to calibrate with."""
+        """Fewest databases that suffice to calibrate."""
         return max(self.rule.fewest_pairs(self.risk), self._fewest_averaged)
 
     @cached_property
     def order_index(self) -> int:
-        """Which distance counts as the sensitivity.
+        """Rank of the distance that counts as the sensitivity.
 
         A CalibrationError if the databases are too few.
         """
@@ -744,9 +744,9 @@ class Terms:
     def for_rows(self, n_independent: int | None) -> Self:
         """Return the terms for pairs of a table with so many disjoint pairs of rows.
 
-        They tell no more of new people than so many independent pairs: the fresh one
-        counts as one more of these, and not of all that were drawn. Where that leaves
-        nothing, or less than the pairs certify, it is the least that they do.
+        They say no more about new people than so many independent pairs: the fresh pair
+        counts as one more of these, not of all drawn pairs. Where that leaves nothing,
+        or less than the pairs certify, it is the least that they do.
         """
         asked, m = self.target.gamma, self.n_calibrating
         largest = m * self.n_neighbors
@@ -1075,10 +1075,10 @@ def find_noise(
     Parameters
     ----------
     pairs : SampledPairs
-        Of databases that are independent and alike, or exchangeable.
+        Pairs of independent, identically drawn databases, or exchangeable ones.
 
     terms : Terms
-        What is asked for.
+        The request.
 
     learn : callable, default=None
         ``learn(some, terms)`` returns the shape of the noise, of the first pairs, which

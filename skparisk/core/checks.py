@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 
 class CalibrationError(ValueError):
-    """No noise scale reaches the target with what was sampled.
+    """No noise scale reaches the target with the sampled pairs.
 
     Parameters
     ----------
     message : str
-        What was asked, and what would make it possible.
+        The request, and a remedy.
 
     target : float
-        The value that was asked for.
+        The requested value.
 
     best : float
         The best value that can be reached.
@@ -46,11 +46,11 @@ class CalibrationError(ValueError):
 
 
 class IncompatibleError(TypeError):
-    """Two parts do not fit: what was sampled, and what it is to be used for."""
+    """Two parts do not fit, such as sampled pairs and the records of a release."""
 
 
 class PrivacyLeakWarning(UserWarning):
-    """The guarantee rests on something that the library cannot check."""
+    """The guarantee has an assumption that no code can check, or a known leak."""
 
 
 # Where users import them from, which is what tracebacks say.

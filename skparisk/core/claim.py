@@ -44,7 +44,7 @@ _MOST_PEOPLE = 1e10
 
 
 class Scope(StrEnum):
-    """What the risk is over."""
+    """Source of the randomness behind a risk."""
 
     PAIR = "implicit"  # the pair of databases, for all outputs
     PAIR_AND_NOISE = "both"
@@ -52,7 +52,7 @@ class Scope(StrEnum):
 
 
 class Population(StrEnum):
-    """Whom the databases of sampled pairs are about."""
+    """Population of the databases of sampled pairs."""
 
     PEOPLE = "people"  # of a public table, or whatever else the caller says is public
     DECLARED = "declared"  # records of a law that somebody declared
@@ -80,7 +80,7 @@ class Method(StrEnum):
 
 
 class Leak(StrEnum):
-    """What of the private data is not covered by the noise."""
+    """Private information that the noise does not cover."""
 
     SEEDED_NOISE = "seeded-noise"
     SEEDED_DRAW = "seeded-draw"
@@ -101,7 +101,7 @@ _VOIDING = frozenset({Leak.SEEDED_NOISE, Leak.SEEDED_DRAW})
 
 
 class Assumption(StrEnum):
-    """What the guarantee rests on, and nothing here can check."""
+    """Assumptions of a guarantee that no code can check."""
 
     PUBLIC_REFERENCE = "public-reference"
     SECRET_DRAW = "secret-draw"
@@ -130,7 +130,7 @@ class Assumption(StrEnum):
 
 
 class Doubt(StrEnum):
-    """Why the guarantee may be about others than the people in the private records."""
+    """Reasons why a guarantee may concern other people than the private ones."""
 
     MADE_UP = "made-up"
     THIN = "thin"
@@ -140,7 +140,7 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True)
 class DominatingLoss:
-    """A known law that the privacy loss of a release stays below.
+    """Known distribution that bounds the privacy loss of a release.
 
     Parameters
     ----------
@@ -152,8 +152,8 @@ class DominatingLoss:
         the law: l1 for Laplace noise, l2 for Gaussian noise.
 
     excess : float, default=0.0
-        The most by which the loss may exceed a variable of that law, >= 0, such as
-        for noise on a grid.
+        Largest excess of the loss over a variable of that law, >= 0, such as for noise
+        on a grid.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class DominatingLoss:
 
     @classmethod
     def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
-        """Return the loss of noise on a fine grid, which was calibrated to a level.
+        """Return the loss of noise on a fine grid, calibrated to a level.
 
         The grid costs a share 2**-20 of the shift, and of the level.
         """
@@ -187,12 +187,12 @@ class DominatingLoss:
 
     @property
     def largest(self) -> float:
-        """Largest loss that there is, rounded up; infinite for Gaussian noise."""
+        """Largest possible loss, rounded up; infinite for Gaussian noise."""
         return add_up([self.shift, self.excess]) if self.law.bounded else math.inf
 
 
 class Success(NamedTuple):
-    """How often an attacker guesses right, at most: two probabilities, or arrays.
+    """Upper bounds of an attacker's right guesses: two probabilities, or arrays.
 
     Parameters
     ----------
@@ -209,10 +209,10 @@ class Success(NamedTuple):
 
 @dataclass(frozen=True)
 class Advantage:
-    """What an attacker gains who knows all but which of two databases it was.
+    """Gain of an attacker who knows all but which of two databases was used.
 
-    The advantage is the total variation of the two releases: the most by which any
-    event is likelier for one of them. Nothing that is computed from a release has more.
+    The advantage is the total variation of the two releases: the largest difference in
+    the probability of any event. Computations from a release never have more.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Advantage:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-advantage`). What the certificate that it is of rests on.
+    **Guarantee** (:ref:`thm-advantage`). Assumptions of its certificate.
 
     Examples
     --------
@@ -254,7 +254,7 @@ class Advantage:
             vars(self)[name] = check_range(getattr(self, name), name, 1.0)
 
     def success(self, prior: ArrayLike = 0.5) -> Success:
-        r"""Return how often an attacker guesses right, at most.
+        r"""Return an upper bound of the share of right guesses by an attacker.
 
         `prior` is the probability of the likelier database (or of the other one),
         before the release is seen, in [0, 1]: a float, or an array for arrays.
@@ -291,7 +291,7 @@ class MeasuredRisk:
     Parameters
     ----------
     n_records, n_blocks : int
-        Records of a block without its last one; and blocks, each of which is one pair.
+        Records of a block without its last one; and number of blocks, each one pair.
 
     noisy_count : int
         How many of them exceeded the level, plus noise of privacy level `epsilon`.
@@ -337,7 +337,7 @@ class MeasuredRisk:
 
     @property
     def verdict(self) -> str:
-        """What that says of the risk gamma, for databases of that size.
+        """Verdict on the risk gamma, for databases of that size.
 
         "supported" (the upper limit is at most gamma), "contradicted" (the lower limit
         is above it) or "inconclusive".
@@ -349,70 +349,70 @@ class MeasuredRisk:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the claim of a single release was computed from.
+    """Evidence from which the claim of a single release follows.
 
     Made by the core and by the mechanisms of this package, not by hand.
 
     Parameters
     ----------
     gamma : float
-        Risk that was asked for, in (0, 1); 0 where every pair and output keeps the
-        level, or a delta is all that was asked for.
+        Requested risk, in (0, 1); 0 if every pair and output keeps the level, or only a
+        delta was requested.
 
     sensitivity, norm : float and {"l1", "l2", "sup", "trace"}
-        What the noise is calibrated to, and in which norm.
+        Sensitivity that the noise is calibrated to, and its norm.
 
     noise_scale, law, noise_shape : float, str and str
         Scale of the noise of each output, in units of the output, or in the coordinates
-        of a shape that is not "isotropic"; and the names of law and shape.
+        of a shape other than "isotropic"; and the names of law and shape.
 
     n_records, n_outputs : int
-        Records of a database, and numbers that are released.
+        Records of a database, and released numbers.
 
     calibration : str
         The rule that chose the order statistic; "declared" for a sensitivity that the
         caller gave, "bound" for a proven one.
 
     n_pairs, order_index : int, default=None
-        Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
-        critical scale, that is used. None for a known sensitivity; an `order_index` of
-        None beside `n_pairs` is for an average of exact risks.
+        Number m of calibrating pairs, and the rank K of the sensitivity, or critical
+        scale, in use. None for a known sensitivity; an `order_index` of None beside
+        `n_pairs` is for an average of exact risks.
 
     n_unanswered, n_shape_pairs : int, default=None
         Pairs among the `n_pairs` without an answer, which count as if no noise were
         enough; and other pairs, which the shape is taken from.
 
     population, reference, for_new_people : Population, str and str
-        Whom the databases of the pairs are about, where they come from, and what a risk
-        over resamples of a table means for new people of its population.
+        Population of the databases of the pairs, their source, and the meaning of a
+        risk over resamples of a table for new people of its population.
 
     advantage : Advantage, default=None
-        What an attacker gains at the released noise, measured on the sampled pairs.
+        An attacker's gain at the released noise, measured on the sampled pairs.
 
     audit : MeasuredRisk, default=None
-        What an audit of the reference measured; it changes nothing of the claim.
+        Measurement of an audit of the reference; it does not change the claim.
 
     n_candidates : int, default=None
-        Records of which `n_records` were drawn in secret, if which of them is what the
-        claim protects.
+        Records from which `n_records` were drawn in secret, if the claim protects the
+        draw.
 
     n_neighbors : int, default=1
-        Pairs that have their first database in common: what the risk counts is a
-        database with all of them.
+        Pairs with a common first database: the risk counts databases with all of their
+        neighbors.
 
     n_constant : int, default=0
-        Outputs that differed on no sampled pair: they are not released, but what they
-        are on public records.
+        Outputs equal in every sampled pair: instead of a release, they keep their
+        public values.
 
     margin : float, default=1.0
-        What the noise is multiplied by for what a reference table as a whole is off by.
+        Factor on the noise for the error of a reference table as a whole.
 
     rows_per_person : tuple of int, default=None
         The fewest and the most rows that a person has in the reference.
 
     curve : ndarray of shape (n_points, 2), default=None
-        Other privacy levels and the risks that are certified for them at the released
-        noise. Not compared.
+        Other privacy levels, and their certified risks at the released noise. Not
+        compared.
     """
 
     gamma: float
@@ -452,7 +452,7 @@ class Evidence:
 
     @property
     def averages(self) -> bool:
-        """Whether an average of exact risks is kept, and no order statistic."""
+        """Whether it holds an average of exact risks instead of an order statistic."""
         return self.n_pairs is not None and self.order_index is None
 
 
@@ -500,7 +500,7 @@ class Claim:
 
     @property
     def certain(self) -> bool:
-        """Whether risk and delta add up to 1 or more, so that nothing is guaranteed."""
+        """Whether risk and delta add up to 1 or more, which guarantees nothing."""
         parts = [self.risk, self.failure_prob]
         # For sampled pairs a delta is not a part of the risk.
         if self.randomness != Scope.PAIR:
@@ -515,7 +515,7 @@ class Claim:
 
     @property
     def empty(self) -> bool:
-        """Whether the level is so large that it promises nothing, 23.03 or more.
+        """Whether the level, 23.03 or more, promises nothing.
 
         Odds of one in ten billion that it was you, of all people, may then become even.
         """
@@ -523,12 +523,11 @@ class Claim:
 
     @property
     def private(self) -> bool:
-        """Whether the guarantee stands as it is written.
+        """Whether the guarantee stands as written.
 
-        That takes secret noise, a level that promises something, a proof, a reference
-        other than the private data, public classes, and that the reference is of
-        people, enough of them, and not contradicted by an audit or by what was
-        released.
+        This takes secret noise, a level that promises something, a proof, public
+        classes, and a reference other than the private data. The reference must be of
+        enough people, and neither an audit nor the release may contradict it.
         """
         return not (self.void or self.empty or self.leaks or self.doubts)
 
@@ -544,7 +543,7 @@ class Claim:
 
     @property
     def seeded(self) -> bool:
-        """Whether the noise can be repeated, and so removed."""
+        """Whether anyone can repeat the noise, and so remove it."""
         return Leak.SEEDED_NOISE in self.leaks
 
     @property
@@ -554,15 +553,15 @@ class Claim:
 
     @property
     def protects_membership(self) -> bool:
-        """Whether it is protected which records are used, and not the records."""
+        """Whether it hides which records were used, not the records themselves."""
         return Assumption.SECRET_DRAW in self.assumptions
 
     @property
     def membership_odds(self) -> float:
         """Largest posterior odds that a record is used, outside the risk.
 
-        ``exp(epsilon) * n / (N - n)``, of n records that were drawn in secret from N,
-        for someone to whom all choices of n were equally likely before
+        ``exp(epsilon) * n / (N - n)``, for n records drawn in secret from N, and an
+        attacker to whom all choices of n were equally likely before
         (:ref:`thm-secret-sample`). Infinite where there is no guarantee; an
         AttributeError unless it is about a single release of a secret sample.
         """
@@ -584,7 +583,7 @@ class Claim:
 
     @property
     def advantage(self) -> Advantage:
-        """What an attacker gains who knows all but which of two databases it was.
+        """Gain of an attacker who knows all but which of two databases was used.
 
         On average and for all but a share of pairs. Measured on the sampled pairs where
         they are known, else from level, delta and risk (:ref:`thm-advantage`). It does
@@ -610,12 +609,12 @@ class Claim:
         return self.evidence
 
     def points(self) -> tuple[_Floats, _Floats]:
-        """Return all levels of which a risk is certified, and these risks.
+        """Return all levels with a certified risk, and these risks.
 
         Returns
         -------
         levels, risks : ndarray of shape (n_points,)
-            The last ones are those of the claim itself.
+            The last ones belong to the claim itself.
         """
         curve = None if self.evidence is None else self.evidence.curve
         own = np.array([[self.epsilon, self.risk]])
@@ -623,7 +622,7 @@ class Claim:
         return points[:, 0], points[:, 1]
 
     def risk_at(self, epsilon: float) -> float:
-        """Return the risk that is certified for another privacy level.
+        """Return the certified risk at another privacy level.
 
         Parameters
         ----------
@@ -633,17 +632,17 @@ class Claim:
         Returns
         -------
         risk : float
-            In [0, 1], at the noise as released. 1 where nothing is certified; with
-            "pac", and for pairs that came from private data, that is everything
-            below the level of the certificate. Of a void certificate it guarantees
-            nothing, as its `epsilon` and `risk` do not.
+            In [0, 1], at the noise as released. 1 where nothing is certified. With
+            "pac", and for private pairs, nothing is certified below the level of the
+            certificate. Of a void certificate it guarantees nothing, as its `epsilon`
+            and `risk` do not.
         """
         epsilon = check_epsilon(epsilon)
         levels, risks = self.points()
         return float(np.min(risks[levels <= epsilon], initial=1.0))
 
     def epsilon_at(self, gamma: float) -> float:
-        """Return the privacy level that is certified at another risk.
+        """Return the certified privacy level at another risk.
 
         Parameters
         ----------
@@ -689,12 +688,12 @@ class Claim:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What voids it, what it does not cover, and what it rests on, in words."""
+        """Reasons why it is void, its gaps, and its assumptions, in words."""
         return tuple(words().caveats(self))
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What is taken on the caller's word, each as the end of a sentence."""
+        """Conditions on the caller's word, each as the end of a sentence."""
         return tuple(words().conditions(self))
 
     def to_dict(self, *, curve: bool = False) -> dict[str, Any]:
@@ -705,9 +704,9 @@ class Claim:
         Parameters
         ----------
         curve : bool, default=False
-            Whether to write the whole curve of other levels and risks, which is long.
-            For pair and noise together, the point that tells most of the level is
-            written anyway: a document in which the level alone was edited is refused.
+            Whether to write the whole (long) curve of other levels and risks. For pair
+            and noise together, the point that determines the level best is written
+            anyway, which exposes a document with an edited level.
 
         Returns
         -------
@@ -729,10 +728,10 @@ _MINT = object()
 
 @dataclass(frozen=True, init=False)
 class Certificate(Claim):
-    """What a release, or several together, guarantee, and on what that rests.
+    """Guarantee of one release, or of several together, with its assumptions.
 
     Releases and composition make it, and nothing else does: a ledger is charged with
-    it, and composition takes it. What was read from a document is a
+    it, and composition takes it. A document yields a
     :class:`~skparisk.FiledCertificate` instead. It holds nothing that depends on
     private data, unless it says so.
 
@@ -746,8 +745,8 @@ class Certificate(Claim):
         sampled pairs, that the risk is larger than that, 0 where the risk includes it.
 
     randomness : {"implicit", "both", "explicit"}
-        What the risk is taken over: the pair of databases, the pair and the noise
-        together, or the noise alone, for every pair.
+        Source of the risk: the pair of databases, the pair and the noise together, or
+        the noise alone, for every pair.
 
     relation, unit : {"replace-one", "add-remove"} and {"record", "person"}, or None
         How neighboring databases differ, and in one of what: a row, or a person with
@@ -765,11 +764,11 @@ class Certificate(Claim):
         and no longer one of the loss: see :func:`~skparisk.core.post_process`.
 
     leaks, assumptions, doubts : frozenset
-        Codes: what the noise does not cover, what the guarantee rests on, and why it
-        may be about others than the people in the private records.
+        Codes: private information without noise, conditions on the caller's word, and
+        reasons why the claim may concern other people than the private ones.
 
     evidence : Evidence or None
-        What it was computed from, if it is about one release.
+        Numbers behind the claim of a single release.
 
     Raises
     ------
@@ -809,23 +808,22 @@ class Certificate(Claim):
         relation: str | None = None,
         for_new_people: str | None = None,
     ) -> Certificate:
-        """Return a weaker certificate: it claims less, or rests on more.
+        """Return a weaker certificate: a smaller claim, or more assumptions.
 
         Parameters
         ----------
         epsilon, delta : float, default=0.0
-            What holds for other records, which it is about as well: its level and
-            delta are at least these, of other levels it claims none below, and no law
-            of the loss.
+            Level and delta for further records. The new level and delta are at least
+            these; the certificate then claims no level below, and no law of the loss.
 
         leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
-            Codes that are added.
+            Codes to add.
 
         relation : {"replace-one", "add-remove"}, default=None
             What neighbors are, where it does not say.
 
         for_new_people : str, default=None
-            What the risk means for new people.
+            Meaning of the risk for new people.
         """
         changes: dict[str, Any] = {
             "leaks": self.leaks.union(leaks),
@@ -853,11 +851,11 @@ class Certificate(Claim):
         return remade(self, evidence=evidence, **changes)
 
     def without_evidence(self) -> Certificate:
-        """Return it without its evidence, for when that reveals too much."""
+        """Return a copy without evidence, for when the evidence reveals too much."""
         return remade(self, evidence=None)
 
     def as_certificate(self) -> Certificate:
-        """Return itself: what composition takes may be composed already."""
+        """Return itself, so that composed certificates compose further."""
         return self
 
 
@@ -960,14 +958,14 @@ def over_private_records(
 
 
 def as_certificate(release: Any) -> Certificate:
-    """Return what a release guarantees.
+    """Return the certificate of a release.
 
     Parameters
     ----------
     release : object with `as_certificate`, float or tuple of float
         A :class:`Certificate` or a mechanism; or plain numbers, `epsilon`, (epsilon,
-        delta) or (epsilon, delta, risk), which are the caller's word. A plain risk is
-        taken to be over the pair and the noise together, the weakest reading.
+        delta) or (epsilon, delta, risk), on the caller's word. A plain risk is taken to
+        be over the pair and the noise together, the weakest reading.
 
     Raises
     ------

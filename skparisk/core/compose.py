@@ -197,7 +197,7 @@ _RELATIONS = {
 
 
 def compose_basic(releases: Iterable[Any]) -> Certificate:
-    """Return what releases guarantee together: everything adds up.
+    """Return the joint guarantee of releases: everything adds up.
 
     Parameters
     ----------
@@ -219,11 +219,11 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-composition`). Queries, levels and deltas may be chosen by
-    what was released before, if a limit of their sums was fixed. Risks over pairs add
-    up only if what is asked with a risk is not chosen so; the caller must ensure it.
-    Sums are those of the decimal numbers that the floats are written as, rounded up:
-    ten releases of 0.1 have the level 1.0. Source: Dwork and Roth (2014), Theorem 3.16.
+    **Guarantee** (:ref:`thm-composition`). Earlier releases may decide queries, levels
+    and deltas, if a limit of their sums was fixed. Risks over pairs add up only if
+    earlier releases do not decide the queries with a risk; the caller must ensure it.
+    Sums are of the floats' decimal numbers, rounded up: ten releases of 0.1 have the
+    level 1.0. Source: Dwork and Roth (2014), Theorem 3.16.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
 
 
 def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
-    """Return what releases guarantee together, each about its own part of the records.
+    """Return the joint guarantee of releases about disjoint parts of the records.
 
     Parameters
     ----------
@@ -245,9 +245,9 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
         releases is composed first.
 
     partition : {"owner", "position", "value"}
-        What a record's part follows from. "owner": who it is about, whatever its
-        values. "position": where it stands, as with the folds of a cross-validation.
-        "value": its values, as with one histogram bin or one model for each region.
+        Rule for the part of a record. "owner": its person, whatever the values.
+        "position": its place, as with the folds of a cross-validation. "value": its
+        values, as with one histogram bin or one model for each region.
 
     Returns
     -------
@@ -259,21 +259,21 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     ------
     IncompatibleError
         If a release is about neighbors for which parts overlap, see below, or about
-        others than the rest are.
+        other neighbors than the rest.
     ValueError
         If `partition` is none of these, or a release is no release.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-parallel`). Neighbors differ in one part only. The caller
-    must ensure that the parts are disjoint, and fixed without a look at the records, as
-    those of ``KFold`` are and those of stratified folds are not; for a risk over pairs,
-    that the pairs were those of the part, not of all records.
+    must ensure that the parts are disjoint, and fixed without a look at the records,
+    like the folds of ``KFold`` and unlike stratified folds. For a risk over pairs, the
+    pairs must be of the part, not of all records.
 
-    By "value" a record that is replaced may leave one part and enter another; by
-    "position" one that is removed moves all that stand behind it. Such releases are
-    refused; those without a `relation` are taken to be about the other one. Source:
-    McSherry (2009), *Privacy integrated queries*, Theorem 4.
+    By "value" a replaced record may leave one part and enter another; by "position" a
+    removed record moves all records behind it. Such releases are refused; releases
+    without a `relation` count as being about the other one. Source: McSherry (2009),
+    *Privacy integrated queries*, Theorem 4.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
 
 
 def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
-    r"""Return what releases guarantee together, at a delta (advanced composition).
+    r"""Return the joint guarantee of releases at a delta (advanced composition).
 
     Parameters
     ----------
@@ -318,18 +318,17 @@ def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
         As for :func:`compose_basic`.
 
     delta : float
-        Delta of all together, in (0, 1), above the sum of those of the releases.
+        Delta of all together, in (0, 1), above the sum of the releases' deltas.
 
     Returns
     -------
     guarantee : Certificate
         :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
-        :math:`\delta'` what is left of `delta`, and
-        :math:`\mu_i = \epsilon_i \tanh(\epsilon_i / 2)` the largest mean loss at a
-        level. Where the `loss` is known to be that of Laplace noise, its shift
-        :math:`a_i` takes the place of the level, with the mean
-        :math:`a_i + e^{-a_i} - 1`, and any `excess` is added; such a release needs no
-        delta, nor a risk over the noise. Not the smaller of this and `compose_basic`.
+        :math:`\delta'` the rest of `delta`, and :math:`\mu_i = \epsilon_i
+        \tanh(\epsilon_i / 2)` the largest mean loss at a level. If the `loss` is known
+        to be of Laplace noise, its shift :math:`a_i` replaces the level, with the mean
+        :math:`a_i + e^{-a_i} - 1`, plus any `excess`. Such a release needs no delta,
+        nor a risk over the noise. Not the smaller of this and `compose_basic`.
 
     Raises
     ------
@@ -395,7 +394,7 @@ class _Loss(NamedTuple):
 
 
 def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
-    r"""Return the least level that releases guarantee together, at a delta.
+    r"""Return the least joint level of releases at a delta.
 
     Parameters
     ----------
@@ -426,14 +425,14 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     Notes
     -----
     **Guarantee** (:ref:`thm-exact`). Queries may depend on earlier releases; how many
-    there are, their levels and deltas may not. The losses are put on a grid by
-    dp-accounting such that the level only grows, by less than 1e-7 of itself for
-    hundreds of equal releases; it has some millions of points at most (1 GB). Rounding
-    errors are not proven: delta is lowered by 4e-15 for each release, 25 times the
-    largest error seen against closed forms. At a delta below that, or where a level or
-    shift is above 100, levels add up. Source: Meiser, Mohammadi (2018); Doroshenko,
-    Ghazi, Kamath, Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that
-    depend on earlier ones.
+    there are, their levels and deltas may not. dp-accounting puts the losses on a grid,
+    such that the level only grows, by less than 1e-7 of itself for hundreds of equal
+    releases. The grid has some millions of points at most (1 GB). Rounding errors are
+    not proven: delta is lowered by 4e-15 for each release, 25 times the largest error
+    seen against closed forms. At a delta below that, or where a level or shift is above
+    100, levels add up. Source: Meiser, Mohammadi (2018); Doroshenko, Ghazi, Kamath,
+    Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that depend on earlier
+    ones.
 
     Examples
     --------
@@ -541,7 +540,7 @@ def _generic_delta(epsilon: float, law: _Loss) -> float:
 
 
 def post_process(release: Any) -> Certificate:
-    r"""Return what is guaranteed of anything that is computed from a release.
+    r"""Return the guarantee of anything computed from a release.
 
     Parameters
     ----------
@@ -551,10 +550,10 @@ def post_process(release: Any) -> Certificate:
     Returns
     -------
     guarantee : Certificate
-        "explicit": `delta` has grown by the risk, which is 0 now. "both": the numbers
-        stay, as the sum of `delta` and `risk` holds on average over pairs only; it is
-        `post_processed`, so that the words are about events, not about the loss. A
-        release without a risk over the noise: as it was.
+        "explicit": `delta` has grown by the risk, now 0. "both": the numbers stay,
+        because the sum of `delta` and `risk` holds only on average over pairs. It is
+        `post_processed`, and its words are about events, not about the loss. A release
+        without a risk over the noise: as it was.
 
     Raises
     ------
@@ -563,9 +562,9 @@ def post_process(release: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-conversions`). What is computed must not look at the
-    private records again. A bound of how likely a large loss is does not survive, since
-    a result of large loss may be merged with a likely one: if the loss exceeds
+    **Guarantee** (:ref:`thm-conversions`). The computation must not look at the private
+    records again. A bound on the probability of a large loss does not survive, because
+    a result of large loss may merge with a likely one. If the loss exceeds
     :math:`\epsilon` with probability at most :math:`\gamma`, any event is at most
     :math:`e^\epsilon` times as likely, plus :math:`\gamma`, for the neighbor. With a
     risk over the noise this is so for every pair; with one over pair and noise only on

@@ -69,34 +69,34 @@ class UnitNoise(NamedTuple):
 
 
 class Law(ABC):
-    r"""A distribution of noise, and what is known of its privacy loss.
+    r"""A noise distribution and its privacy loss.
 
-    Noise is symmetric about 0, independent for each output, and that of scale b is that
-    of scale 1 times b. A subclass says at most six things: `name`, `norm`, `deviation`,
-    `sample`, `profile` and `exceedance`. All else follows from them, here.
+    Noise is symmetric about 0 and independent for each output; noise of scale b is b
+    times noise of scale 1. A subclass says at most six things: `name`, `norm`,
+    `deviation`, `sample`, `profile` and `exceedance`. All else follows from them, here.
 
-    What is not overridden is right for a law whose log-density changes by at most
-    :math:`|t|` from z to z + t at scale 1: its loss is at most the l1 distance over the
-    scale, whatever is released. Such a law needs `name`, `deviation` and `sample`.
+    The defaults hold for a law whose log-density changes by at most :math:`|t|` from z
+    to z + t at scale 1: its loss is at most the l1 distance over the scale, for every
+    release. Such a law needs `name`, `deviation` and `sample`.
 
-    A subclass guarantees that `sample` draws exactly, from random bytes alone; that
-    whole numbers of scale t can be drawn together with numbers of the law itself, of
-    that scale, such that they are within a step and their losses differ by no more than
-    that of the law does within a step at both ends; and that `profile` and `exceedance`
-    are at least the truth for every two answers so far apart, for any number of
-    outputs, and do not fall as the distance grows. A law that says its exceedance, or
-    has another norm than 1, says its profile as well, and counts as one without a
-    bound; the loss at a distance of a scales must then move by no more than a as the
-    noise moves by a scale, as with Gaussian noise. Instances are values: immutable,
-    hashable, equal if they are the same law.
+    A subclass guarantees three things. `sample` draws exactly, from random bytes alone.
+    Whole numbers of scale t have a coupling with numbers of the law itself at that
+    scale: they lie within a step, and their losses differ by no more than the law's
+    loss does within a step at both ends. `profile` and `exceedance` are at least the
+    truth for every two answers at that distance, for any number of outputs, and do not
+    fall as the distance grows. A law with its own exceedance, or a norm other than 1,
+    must define its profile as well, and counts as unbounded. Its loss at a distance of
+    a scales must then move by no more than a as the noise moves by a scale, as with
+    Gaussian noise. Instances are values: immutable, hashable, equal if they are the
+    same law.
 
     Attributes
     ----------
     name : str
-        What certificates call it. Those of this package are taken.
+        What certificates call it. Names of this package are taken.
 
     norm : {1, 2, inf}, default=1
-        Order of the norm in which the distance of two answers counts.
+        Order of the norm for the distance of two answers.
 
     deviation : float
         Standard deviation of noise of scale 1.
@@ -123,18 +123,18 @@ class Law(ABC):
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         """Return whole numbers, drawn from the law at a whole scale in [1, 2**52].
 
-        `source` returns as many random bytes as it is asked for; the law of what is
-        returned must be exact, and a function of these bytes.
+        `source` returns a requested number of random bytes. The result must have the
+        exact law, as a function of these bytes.
         """
 
     def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         """Return the delta at levels of at least 0: the privacy profile of the noise.
 
         The largest over events of P(event) - exp(epsilon) P'(event), rounded up. Levels
-        and distances over the noise scale, above 0, are numbers or arrays that are
-        broadcast against each other. By default that of randomized response, the worst
-        of all whose loss is at most the distance. If the density is log-concave, that
-        of one output is that of any number (:ref:`thm-explicit`).
+        and distances over the noise scale, above 0, are numbers or arrays, broadcast
+        against each other. The default is the profile of randomized response, the worst
+        law with a loss of at most the distance. For log-concave densities, one output
+        and any number of outputs have the same profile (:ref:`thm-explicit`).
         """
         a = np.asarray(shift, dtype=np.float64)
         gap = np.maximum(np.subtract(a, epsilon), 0.0)
@@ -160,15 +160,15 @@ class Law(ABC):
 
     @property
     def composes(self) -> bool:
-        """Whether more is known of the loss than its bound."""
+        """Whether more is known about the loss than its bound."""
         return type(self).profile is not Law.profile
 
     def risk(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         r"""Return the probability that the loss leaves [-epsilon, epsilon].
 
         Of any number of outputs if the loss has no bound, else of one. The loss is
-        below -epsilon with the probability that it is above epsilon for the other
-        database, from which `profile` tells it.
+        below -epsilon as often as it is above epsilon for the other database, so it
+        follows from `profile`.
 
         Examples
         --------
@@ -236,7 +236,7 @@ class Law(ABC):
         return max(least, largest_shift(lambda a: self.exceedance(epsilon, a), gamma))
 
     def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        """Return the noise that keeps (epsilon, delta) for all that may be released."""
+        """Return noise that keeps (epsilon, delta) for every release."""
         shift = self.largest_shift(below(epsilon), delta)
         return self._unit_noise(epsilon, shift, n_outputs)
 
@@ -251,10 +251,10 @@ class Law(ABC):
     def noise_at_risk(
         self, epsilon: float, gamma: float, n_outputs: int
     ) -> tuple[UnitNoise, float, Curve]:
-        """Return noise whose loss is above `epsilon` with probability gamma at most.
+        """Return noise that loses more than `epsilon` with probability <= gamma.
 
-        Over the noise alone, for any two answers. With the risk that is achieved, and
-        other levels with their risks, where they are known.
+        Over the noise alone, for any two answers. With the achieved risk, and, if
+        known, other levels with their risks.
         """
         shift, curve = self.shift_at_risk(below(epsilon), gamma, n_outputs), None
         unit = self._unit_noise(epsilon, shift, n_outputs)
@@ -269,7 +269,7 @@ class Law(ABC):
         return unit, 0.0 if kept else gamma, curve
 
     def risk_steps(self, epsilon: float, gamma: float, n_outputs: int) -> int:
-        """Return the steps of the grid at which `risks` pays for it."""
+        """Return the grid steps that `risks` pays for."""
         shift = largest_shift(lambda a: self.risk(epsilon, a), gamma)
         return grid_steps(epsilon, self._reach(n_outputs), shift)
 
@@ -280,11 +280,11 @@ class Law(ABC):
     def on_grid(
         self, shifts: ArrayLike, n_outputs: int, steps: int
     ) -> tuple[_Floats, _Floats]:
-        """Return what distances over the noise scale, and losses, become on a grid.
+        """Return distances over the noise scale, and losses, on a grid.
 
         Distances as long as rounding to the grid can make them, for a noise scale of so
-        many steps, and what the loss of noise on the grid is larger by: noise within a
-        step, at both ends (:ref:`thm-advantage`).
+        many steps. And the excess loss of noise on the grid: noise within a step, at
+        both ends (:ref:`thm-advantage`).
         """
         reach = self._reach(n_outputs) / steps
         longest = np.multiply(shifts, 1 + ROUNDING) + reach
@@ -293,14 +293,14 @@ class Law(ABC):
     def levels(
         self, shifts: _Floats, delta: float, *, n_outputs: int, steps: int
     ) -> _Floats:
-        """Return the least levels that releases keep with a delta, on a grid."""
+        """Return the least levels of releases at a delta, on a grid."""
         longest, spent = self.on_grid(shifts, n_outputs, steps)
         return np.asarray(self.level(delta, longest) + spent)
 
     def risks(
         self, shifts: _Floats, levels: ArrayLike, *, n_outputs: int, steps: int
     ) -> _Floats:
-        """Return the risk over the noise that levels are exceeded, on a grid.
+        """Return the probability over the noise that levels are exceeded, on a grid.
 
         Of shape (n_pairs,), or (n_levels, n_pairs) for a column of levels. For a law
         whose loss has no bound.
@@ -310,11 +310,11 @@ class Law(ABC):
         return np.asarray(self.risk(left, longest))
 
     def advantage(self, shifts: ArrayLike, *, n_outputs: int, steps: int) -> _Floats:
-        """Return how far releases are apart: what an attacker gains by seeing one.
+        """Return the total variation of releases, an attacker's gain.
 
-        An upper bound of the total variation of the two releases, in [0, 1], which does
-        not fall as the distance grows; for distances of answers over the noise scale,
-        in [0, inf], and so many steps of the grid in that scale at least.
+        An upper bound of the total variation of the two releases, in [0, 1],
+        nondecreasing in the distance. For distances of answers over the noise scale, in
+        [0, inf], and a scale of at least so many grid steps.
 
         Notes
         -----
@@ -336,7 +336,7 @@ class Law(ABC):
         return np.where(near < _CERTAIN_SHIFT, np.minimum(bound, 1.0), 1.0)
 
     def loss_distribution(self, shift: float, step: float) -> Any:
-        """Return dp-accounting's law of the loss at a distance, on a grid of losses.
+        """Return dp-accounting's loss distribution at a distance, on a grid.
 
         Such that no delta is below what it is off the grid.
         """

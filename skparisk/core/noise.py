@@ -41,7 +41,7 @@ _GRID_BITS = 32
 
 @dataclass(frozen=True, eq=False)
 class NoiseShape:
-    """How much noise each direction gets: an invertible linear map.
+    """Noise per direction: an invertible linear map.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class NoiseShape:
 
     @property
     def name(self) -> str:
-        """What certificates call it."""
+        """Its name on certificates."""
         return ("isotropic", "diagonal", "whitened")[self.factor.ndim]
 
     def __eq__(self, other: object) -> bool:
@@ -76,21 +76,21 @@ class NoiseShape:
         return hash(self.factor.tobytes())
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rows of answers in coordinates in which all noise is the same."""
+        """Return rows of answers in coordinates with equal noise."""
         return np.asarray(_mapped(values, self._inverse))
 
     def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return by how much these are off at most, if rows are by so much."""
+        """Bound the error of whitened coordinates by the error of rows."""
         return np.asarray(_mapped(errors, np.abs(self._inverse)))
 
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
-        """Return what `whiten` does, without rounding."""
+        """Whiten rows without rounding."""
         numbers, exponent = to_dyadic(values)
         weights, weights_exponent = to_dyadic(self._inverse)
         return _mapped(numbers, weights), exponent + weights_exponent
 
     def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rows of answers from these coordinates."""
+        """Return rows of answers from whitened coordinates."""
         return np.asarray(_mapped(values, self.factor))
 
 
@@ -187,11 +187,11 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class AdditiveNoise(OnGrid):
-    """Noise of a law, a scale and a shape, on a power-of-two grid, drawn exactly.
+    """Exact noise with a law, a scale and a shape, on a power-of-two grid.
 
     Values are mapped to the coordinates of the shape and rounded to multiples of the
-    grid, noise is added in whole numbers, and the sum is converted back: what is
-    released is a function of the noisy whole numbers only.
+    grid. Noise is added in whole numbers, and the sum is converted back. So the release
+    is a function of the noisy whole numbers only.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class AdditiveNoise(OnGrid):
         The grid is 2**exponent, in the coordinates of the shape.
 
     n_outputs : int, default=1
-        Number of values that are released together, >= 1.
+        Number of values released together, >= 1.
 
     shape : NoiseShape, default=NoiseShape()
         How much noise each direction gets.
@@ -229,8 +229,8 @@ class AdditiveNoise(OnGrid):
 
     Notes
     -----
-    **Guarantee**. None by itself: what a scale guarantees follows from how it was
-    calibrated. Sampling is exact (Canonne, Kamath and Steinke 2020). Floating-point
+    **Guarantee**. None by itself: the guarantee of a scale follows from its
+    calibration. Sampling is exact (Canonne, Kamath and Steinke 2020). Floating-point
     noise instead would give the values away by its low bits (Mironov 2012).
 
     Examples
@@ -308,7 +308,7 @@ class AdditiveNoise(OnGrid):
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of the noise, of shape (n_outputs, n_outputs).
 
-        For standard errors of what is released.
+        For standard errors of the release.
         """
         units = self.noise_scale * self.law.deviation
         with np.errstate(over="ignore"):
@@ -318,10 +318,10 @@ class AdditiveNoise(OnGrid):
             return np.asarray(factor.T @ factor)
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], _Floats]:
-        """Return what adds the noise: what takes memory, or fails, comes before.
+        """Return a function that adds the noise; it checks and allocates first.
 
-        Of finite numbers, of which each row is a release of its own and has `n_outputs`
-        of them. ``draw(source)`` returns them with fresh noise, made of random bytes.
+        Finite numbers. Each row, of `n_outputs` numbers, is a release of its own.
+        ``draw(source)`` returns them with fresh noise, made of random bytes.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == 0 or values.shape[-1] != self.n_outputs:

@@ -40,29 +40,28 @@ class Withheld:
 class SampledPairs:
     """Differences of a query on sampled pairs of neighboring databases.
 
-    One object for all samplers that are calibrated from the same pairs: if the
-    reference turns out to be private, `withhold` takes them from all of these.
+    One object for all samplers calibrated from the same pairs: if the reference turns
+    out to be private, `withhold` takes the pairs from all of them.
 
     Parameters
     ----------
     differences : ndarray of shape (n_pairs, n_outputs)
-        Answers on the first database minus those on the second; infinite for a pair
-        without an answer, and `failure` says why.
+        Answers on the first database minus answers on the second; infinite for a pair
+        without an answer, with the reason in `failure`.
 
     errors, rounding : ndarray of shape (n_outputs,)
-        The most that each number of a difference may be off, by which distances are
-        larger (None: nothing); and what is mere rounding if an output differs by no
-        more.
+        Largest error of each number of a difference, which enlarges distances (None: no
+        error); and the largest difference of each output that counts as rounding.
 
     draw_seed : int
         Of the noise that pairs are tried with.
 
     sketch, schema, form, domain, learning : optional
-        What the reference keeps with them, of which nothing is used here.
+        Data of the reference, unused here.
 
     answer, weights : ndarray or None
-        For whoever learns a shape: answers on a database of the reference, of shape
-        (n_outputs,), and how much errors weigh, of shape (n_outputs, n_outputs).
+        For learning a shape: answers on a database of the reference, of shape
+        (n_outputs,), and weights of errors, of shape (n_outputs, n_outputs).
 
     n_independent : int or None
         As how many independent pairs they count, if they are drawn from few records.
@@ -79,11 +78,11 @@ class SampledPairs:
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
 
     constant : Constant or None
-        Outputs that differ in no pair, which are not released.
+        Outputs that differ in no pair, and are not released.
 
     margin : callable or None
-        ``margin(distances, shape, law, index, gamma)`` returns by what noise is to be
-        multiplied, at least 1, for what a table as a whole is off by.
+        ``margin(distances, shape, law, index, gamma)`` returns the factor on the noise,
+        at least 1, for the error of a table as a whole.
     """
 
     differences: NDArray[np.float64]
@@ -122,12 +121,12 @@ class SampledPairs:
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that the query answers with."""
+        """Numbers in an answer of the query."""
         return self.differences.shape[1]
 
     @property
     def n_databases(self) -> int:
-        """Databases that these are neighbors of."""
+        """Number of first databases, with neighbors each."""
         return len(self) // self.n_neighbors
 
     def take(self, rows: Any) -> SampledPairs:
@@ -141,18 +140,18 @@ class SampledPairs:
 
     @property
     def floor(self) -> NDArray[np.float64]:
-        """What is rounding if an output of a pair differs by no more."""
+        """Largest difference of each output that counts as rounding."""
         return np.maximum(0.0 if self.errors is None else self.errors, self.rounding)
 
     def blocks(self) -> Iterator[slice]:
-        """Yield the rows of pairs that are worked on together."""
+        """Yield the rows of pairs to process together."""
         n_pairs, n_outputs = self.differences.shape
         step = max(1, CHUNK // n_outputs)
         for start in range(0, n_pairs, step):
             yield slice(start, min(start + step, n_pairs))
 
     def moves(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """Yield sizes of answered pairs, in blocks, and which are no mere rounding."""
+        """Yield sizes of answered pairs, in blocks, and which exceed rounding."""
         answered = self.answered
         for rows in self.blocks():
             some = np.flatnonzero(answered[rows]) + rows.start
@@ -160,16 +159,16 @@ class SampledPairs:
             yield sizes, sizes > self.floor
 
     def count_still(self) -> int:
-        """Return how many pairs do not differ by more than rounding."""
+        """Return the number of pairs that differ by rounding at most."""
         return sum(int((~moved.any(axis=1)).sum()) for _, moved in self.moves())
 
     def lacks_tail(self, gamma: float) -> bool:
-        """Tell if they are of too few rows to show the tail that a risk is about."""
+        """Tell if the pairs have too few rows to show the tail beyond a risk."""
         resampled = self.for_new_people is not None and self.n_independent is not None
         return resampled and gamma * int(self.n_independent or 0) < 1
 
     def still(self) -> NDArray[np.intp]:
-        """Return the outputs that do not differ by more than rounding in any pair."""
+        """Return the outputs that differ by rounding at most in every pair."""
         moves = np.zeros(self.n_outputs, dtype=bool)
         for _, moved in self.moves():
             moves |= moved.any(axis=0)
@@ -191,7 +190,7 @@ class SampledPairs:
         vars(self).update(vars(left), withheld=withheld)
 
     def add_leak(self, leak: Leak) -> None:
-        """Let certificates over these pairs say what else is not covered."""
+        """Add a leak to all certificates over these pairs."""
         assert self.withheld is not None
         self.withheld = replace(self.withheld, leaks=self.withheld.leaks | {leak})
 

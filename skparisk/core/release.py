@@ -193,7 +193,7 @@ Query = Callable[[Any, Any], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that is decided before private records are opened.
+    """All decisions made before private records are opened.
 
     Parameters
     ----------

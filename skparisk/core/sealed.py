@@ -568,14 +568,14 @@ def _targets(y: Any) -> dict[Any, Any]:
 
 
 class Sealed:
-    """Private records at the boundary, which show nothing of themselves.
+    """Private records at the boundary, hidden from printing, copying and pickling.
 
     Made by `seal`, and opened by the functions of `core/release.py` alone.
 
     Attributes
     ----------
     n_records : int
-        How many there are.
+        Number of records.
 
     of_people : bool
         Whether a record is a person with several rows.
@@ -601,20 +601,20 @@ class Sealed:
 
 
 def seal(X: Records, y: Any = None, *, like: PublicForm | None = None) -> Sealed:
-    """Return private records that nothing can look at but a release.
+    """Seal private records, which only a release can open.
 
     Parameters
     ----------
     X, y : records and targets
-        As they were checked.
+        Checked records and targets.
 
     like : PublicForm, default=None
-        What the records are read in: container, columns and types of public ones.
+        Public form to cast the records to: container, columns and types.
 
     Raises
     ------
     IncompatibleError
-        If the container or the columns are others than the public ones.
+        If the container or the columns differ from the public ones.
     """
     return Sealed(X if like is None else on_rows(like.read_features, X), y)
 

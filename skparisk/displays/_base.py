@@ -15,7 +15,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Display(ABC):
     """A picture on axes, with a legend."""
 
-    # What a reader must know; always in the legend.
+    # Warning to the reader; always in the legend.
     caveat: str | None = None
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:

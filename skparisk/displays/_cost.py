@@ -34,7 +34,7 @@ class _Curve(NamedTuple):
 
 
 class CostDisplay(Display):
-    """What a privacy level, or an accuracy, costs.
+    """Plot the cost of privacy levels, or of accuracy.
 
     Make it with `from_model` or `from_frontier`.
 
@@ -45,12 +45,11 @@ class CostDisplay(Display):
         `texts` (of the marked points) and `name`.
 
     against : {"epsilon", "error"}, default="epsilon"
-        What the horizontal axis is: privacy levels, for smooth lines, or errors that
-        were measured, for points that are joined; it is logarithmic if these are
-        positive and span more than a decade.
+        Horizontal axis: privacy levels, as smooth lines, or measured errors, as joined
+        points. It is logarithmic for positive values that span more than a decade.
 
     caveat : str, default=None
-        What a reader must know; always in the legend.
+        Warning to the reader; always in the legend.
 
     Attributes
     ----------
@@ -108,7 +107,7 @@ class CostDisplay(Display):
         Parameters
         ----------
         model : CostModel
-            What a release costs, such as a :class:`~skparisk.cost.CompensationModel`.
+            Cost of a release, such as a :class:`~skparisk.cost.CompensationModel`.
 
         noise_epsilon : float or sequence of float, default=(0.7, 0.6, 0.5)
             Privacy levels of the Laplace noise, in (0, inf): one line for each, up to

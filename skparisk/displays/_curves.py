@@ -33,7 +33,7 @@ class _StepDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
     ) -> Self:
-        """Draw what a fitted estimator certifies, or what it has sampled.
+        """Draw the certificate or the sampled pairs of a fitted estimator.
 
         Parameters
         ----------
@@ -88,16 +88,15 @@ class _StepDisplay(Display):
 
 
 class RiskCurveDisplay(_StepDisplay):
-    """Risk that is certified at the released noise, for each privacy level.
+    """Plot the certified risk at each privacy level, for the released noise.
 
-    Make it with `from_estimator`. The curve is a step function: a risk that is
-    certified at a level holds at those above it, and below the first level nothing is
-    certified.
+    Make it with `from_estimator`. The curve is a step function: a certified risk holds
+    at all higher levels, and nothing is certified below the first level.
 
     Parameters
     ----------
     certificate : Certificate or FiledCertificate
-        Whose risks are drawn. The legend tells its `delta`, if any, and if it
+        Whose risks are drawn. The legend shows its `delta`, if any, and whether it
         guarantees nothing.
 
     estimator_name : str, default=None
@@ -181,11 +180,11 @@ class RiskCurveDisplay(_StepDisplay):
 
 
 class SensitivityDisplay(_StepDisplay):
-    """Share of the sampled pairs whose sensitivity is above each value.
+    """Plot the share of sampled pairs above each sensitivity.
 
-    Make it with `from_estimator`. It shows what was sampled, and guarantees nothing.
-    At `sensitivity` the curve has come below `gamma`, as the sampling has a share in
-    the risk.
+    Make it with `from_estimator`. It shows sampled pairs, and guarantees nothing. At
+    `sensitivity` the curve has come below `gamma`, as the sampling has a share in the
+    risk.
 
     Parameters
     ----------
@@ -196,7 +195,7 @@ class SensitivityDisplay(_StepDisplay):
         The one of them that stands for `gamma`, finite, >= 0.
 
     gamma : float
-        Risk that was asked for, in (0, 1).
+        Requested risk, in (0, 1).
 
     estimator_name : str
         Name in the legend.

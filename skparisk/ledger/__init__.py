@@ -1,7 +1,7 @@
-"""Budgets: what was released so far, and what still may be.
+"""Budgets: the releases so far, and the room for more.
 
-A :class:`PrivacyLedger` that is open is charged for every release of the library, and
-refuses the one that would exceed its budget before any noise is drawn.
+An open :class:`PrivacyLedger` is charged for every release of the library. It refuses a
+release beyond its budget before any noise is drawn.
 """
 
 from skparisk.ledger._book import LedgerEntry as LedgerEntry

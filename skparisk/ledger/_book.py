@@ -244,7 +244,7 @@ _CHARGE = ["index", "note", "releases", "time"]
 
 
 class LedgerError(ValueError):
-    """The file of a ledger, or its export, is not as the library wrote it."""
+    """The file or export of a ledger differs from what the library wrote."""
 
 
 class Line(NamedTuple):

@@ -32,7 +32,7 @@ from skparisk.ledger._open import charge, close_book, open_book
 
 
 class PrivacyLedger:
-    """A privacy budget: every release is recorded, and none may exceed it.
+    """Record every release, and refuse those beyond a privacy budget.
 
     While a ledger is open (``with ledger:``), all releases of the library are charged
     to it, from any thread. A release that does not fit is refused before its noise is
@@ -78,10 +78,10 @@ class PrivacyLedger:
     depend on earlier releases.
 
     The caller must ensure that all releases about the same people are charged. A ledger
-    does not see releases that were made while it was closed, on another machine,
-    without the library, or inside of :func:`~skparisk.ledger.suspend_open`; releases
-    with ``charges=`` of one's own are charged as these say. A process that cannot
-    record a release, such as a worker of joblib, refuses it.
+    misses releases made while it was closed, on another machine, without the library,
+    or inside :func:`~skparisk.ledger.suspend_open`. Releases with their own
+    ``charges=`` are charged accordingly. A process that cannot record a release, such
+    as a worker of joblib, refuses it.
 
     A ledger is a handle: copies, and clones of scikit-learn, are the same ledger. It
     cannot be pickled.
@@ -118,7 +118,7 @@ class PrivacyLedger:
     ) -> PrivacyLedger:
         """Return the ledger that a file holds, with its budget.
 
-        All of it is checked; later on only what is new.
+        The whole file is checked now, and only new entries later.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class PrivacyLedger:
             File of the ledger.
 
         head : str, default=None
-            A `head` that was filed before; the file must still contain it.
+            A `head` filed before; the file must still contain it.
 
         Raises
         ------
@@ -158,8 +158,8 @@ class PrivacyLedger:
         Parameters
         ----------
         file : str, path-like or text file
-            A new file, which only its owner may read (a FileExistsError if it is
-            there); or one that is open.
+            A new file, readable by its owner only (FileExistsError if it exists), or an
+            open one.
         """
         with self._book.locked():
             text = to_jsonl(self._book.lines())
@@ -190,7 +190,7 @@ class PrivacyLedger:
 
     @property
     def head(self) -> str:
-        """Hash of all contents: filed elsewhere, it proves later what was charged."""
+        """Hash of all contents; filed elsewhere, it later proves every charge."""
         with self._book.locked():
             return self._book.head()
 
@@ -200,7 +200,7 @@ class PrivacyLedger:
         return self._book.path
 
     def remaining(self, n: int = 1) -> float:
-        """Return the largest privacy level that n more releases may have.
+        """Return the largest privacy level for n more releases.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class PrivacyLedger:
         return self._book.budget.remaining(self._history().totals, n)
 
     def spend(self, *releases: Any, note: str = "") -> None:
-        """Charge this ledger for releases that are made elsewhere, open or not.
+        """Charge this ledger for releases made elsewhere, open or not.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class PrivacyLedger:
             (epsilon, delta, risk). All of them are charged, or none.
 
         note : str, default=""
-            Description, which is kept in the ledger: nothing private.
+            Description, kept in the ledger: nothing private.
 
         Raises
         ------
@@ -233,17 +233,18 @@ class PrivacyLedger:
             If they do not fit into the budget. Nothing was charged.
 
         IncompatibleError
-            If their relation of neighboring databases is not that of earlier ones.
+            If their relation of neighboring databases differs from earlier ones.
             Nothing was charged.
 
         UnrecordedReleaseError
-            If the ledger is that of another process. Nothing was charged.
+            If the ledger belongs to another process. Nothing was charged.
 
         OSError
-            If the file cannot be written: PermissionError where that is not allowed.
+            If the file cannot be written; a PermissionError without permission.
 
         ValueError
-            If a release is none, or several are given as numbers that are no tuples.
+            If an argument is no release, or several are plain numbers instead of
+            tuples.
         """
         if len(releases) > 1 and any(isinstance(part, Real) for part in releases):
             raise ValueError(

@@ -358,8 +358,8 @@ OPEN = _OpenLedgers()
 def suspend_open() -> Iterator[None]:
     """Suspend charges for releases of public data by this thread.
 
-    Ledgers that are opened inside are charged, also those that were open before. Do not
-    yield inside: a generator would suspend its caller as well.
+    Ledgers opened inside are charged, also if they were open before. Do not yield
+    inside: a generator would suspend its caller as well.
     """
     here = (os.getpid(), threading.get_ident())
     suspension = _Suspension(frozenset(list(_here.open)), *here)

@@ -30,7 +30,7 @@ from skparisk.queries._base import Floats
 class PrivateLinearClassifier(
     PrivateMixin, CorrectionMixin, ClassifierMixin, BaseEstimator, ABC
 ):
-    """Fit a query whose answer is coefficients and intercepts, and predict by them."""
+    """Base of classifiers with private coefficients and intercepts."""
 
     C: Any
     fit_intercept: Any
@@ -80,7 +80,7 @@ class PrivateLinearClassifier(
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`.
+            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_source()
         table = reference_table(
@@ -123,7 +123,7 @@ class PrivateLinearClassifier(
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Return scores of records: linear in them, by the released coefficients.
+        """Return linear scores of records, by the released coefficients.
 
         Parameters
         ----------

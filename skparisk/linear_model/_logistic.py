@@ -21,7 +21,7 @@ _NORM_ROUNDING = 2.0**-40
 
 
 class PrivateLogisticRegression(PrivateLinearClassifier):
-    """Logistic regression whose coefficients are private.
+    """Logistic regression with private coefficients.
 
     Minimizes what scikit-learn's `LogisticRegression` does, to the last digits, and
     releases its coefficients and intercepts once, with noise. Everything else,
@@ -30,31 +30,31 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     Parameters
     ----------
     C : float, "auto" or None, default=None
-        Weight of the losses, > 0, as in `LogisticRegression`: the larger it is, the
-        smaller is the penalty. "auto": the one with which simulated releases on the
-        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
-        as "auto" where there is a public reference to choose on and `epsilon` is
-        finite; that of a fitted sampler; else 1.0, as in `LogisticRegression`.
+        Weight of the losses, > 0, as in `LogisticRegression`; a larger weight means a
+        smaller penalty. "auto": the best weight in simulated releases on the public
+        reference, at no privacy cost (:ref:`choice-of-penalty`). None: "auto" if there
+        is a public reference and `epsilon` is finite; else the weight of a fitted
+        sampler; else 1.0, as in `LogisticRegression`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
-        :func:`logistic_sensitivity_bound`: rows are clipped to `x_norm`, and the
-        intercept is the coefficient of a constant column, so that it is penalized,
-        unlike that of `LogisticRegression`.
+        Source of the sensitivity: :ref:`private-parameters`. "bound" is
+        :func:`logistic_sensitivity_bound`: rows are clipped to `x_norm`. The intercept
+        is the coefficient of a constant column, hence penalized, unlike in
+        `LogisticRegression`.
 
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "reference": what is released is a correction to a logistic regression of the
-        public records, and is weighed with that: :ref:`private-parameters`. "auto":
-        wherever there are such records, and noise.
+        "reference" releases a correction to a logistic regression of the public
+        records, and weighs both: :ref:`private-parameters`. "auto" does so if there are
+        such records, and noise.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -66,14 +66,14 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     C_ : float
-        The weight that was used.
+        The weight in use.
 
     penalty_choice_ : PenaltyChoice or None
-        What was compared to choose it, if it was chosen.
+        Comparison behind the choice, if there was one.
 
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`. With
+        The release, and public records beside it: :ref:`private-attributes`. With
         `combine`, `released_` is to be added to what public records come to.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -83,9 +83,9 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
-    Private data that lack a class are fitted without a word, as an error would tell:
+    Private data without a class are fitted silently, because an error would reveal it;
     with zeros (and noise) where the intercept is not penalized.
 
     Examples

@@ -116,11 +116,10 @@ _MOST_ROWS, _ROWS_PER_COLUMN, _ROWS_PER_CLASS = 5000, 64, 20
 
 @dataclass(frozen=True, eq=False)
 class PenaltyChoice:
-    """Which penalties were compared on public records, and how they did.
+    """Comparison of penalties on public records.
 
-    Of a model with ``alpha="auto"`` or ``C="auto"``, and of one with None for which a
-    penalty was chosen. All of it is public. Given as `alpha` or `C`, it is the penalty
-    of other fits.
+    Of a model with ``alpha="auto"`` or ``C="auto"``, or with None and a chosen penalty.
+    All of it is public. Given as `alpha` or `C`, it is the penalty of other fits.
 
     Parameters
     ----------
@@ -130,17 +129,17 @@ class PenaltyChoice:
 
     units : tuple of float
         For each column the power of 2 next to its standard deviation in the reference
-        (root mean square without an intercept): what is penalized is the coefficient
-        times this, so that the units of the data do not matter.
+        (root mean square without an intercept): the penalty is on the coefficient times
+        this, which removes the units of the data.
 
     candidates : ndarray of shape (n_candidates,)
         Values of `alpha`, or of `C`, in increasing order.
 
     scores : ndarray of shape (n_candidates,)
-        Expected score of the release on public records that were held out: R2 over the
-        noise, as `score` has it (which is below its median); of labels 1 less the mean
-        loss, logarithmic or hinge, its median over draws of the noise. -inf where no
-        noise could be calibrated.
+        Expected score of the release on held-out public records. R2: over the noise, as
+        `score` has it (below its median). Labels: 1 minus the mean loss, logarithmic or
+        hinge, its median over draws of the noise. -inf where no noise could be
+        calibrated.
 
     noise : ndarray of shape (n_candidates,)
         Standard deviation of the noise of a released number, root mean square over all

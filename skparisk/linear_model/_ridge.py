@@ -34,7 +34,7 @@ from skparisk.queries._base import Floats
 class PrivateRidge(
     PrivateMixin, CorrectionMixin, MultiOutputMixin, LinearPredictions, BaseEstimator
 ):
-    """Ridge regression whose coefficients are private.
+    """Ridge regression with private coefficients.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
     with noise; with a proven bound it releases moments, and computes them from these.
@@ -45,21 +45,21 @@ class PrivateRidge(
     alpha : float, array-like of shape (n_targets,), "auto" or None, default=None
         Penalty, >= 0, as in `Ridge`. "auto": the one with which simulated releases on
         the public reference do best, which costs nothing (:ref:`choice-of-penalty`).
-        None: as "auto" where there is a public reference to choose on and `epsilon` is
-        finite; that of a fitted sampler; else 1.0, as in `Ridge`.
+        None: "auto" if there is a public reference and `epsilon` is finite; else the
+        penalty of a fitted sampler; else 1.0, as in `Ridge`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound": rows and
-        targets are clipped to `x_norm` and `y_bounds`, and what is released are the
-        sums of a :class:`~skparisk.PrivateMoments`, from which ridge regression has an
-        intercept, the penalty of :meth:`~skparisk.PrivateMoments.ridge` if `alpha` is
-        None or "auto", and predictions within the bounds of the targets.
+        Source of the sensitivity: :ref:`private-parameters`. "bound": rows and targets
+        are clipped to `x_norm` and `y_bounds`, and the sums of a
+        :class:`~skparisk.PrivateMoments` are released. Ridge regression from them has
+        an intercept, the penalty of :meth:`~skparisk.PrivateMoments.ridge` if `alpha`
+        is None or "auto", and predictions within the bounds of the targets.
 
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
@@ -68,9 +68,9 @@ class PrivateRidge(
         For "bound": (lowest, highest) target.
 
     combine : {"auto", "reference"} or None, default="auto"
-        "reference": what is released is a correction to a ridge regression of the
-        public records, and is weighed with that: :ref:`private-parameters`. "auto":
-        wherever there are such records, and noise.
+        "reference" releases a correction to a ridge regression of the public records,
+        and weighs both: :ref:`private-parameters`. "auto" does so if there are such
+        records, and noise.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -84,17 +84,17 @@ class PrivateRidge(
         Released intercept; 0.0 without one.
 
     alpha_ : float or tuple of float
-        The penalty that was used.
+        The penalty in use.
 
     moments_ : PrivateMoments or None
-        The moments that were released, which serve other models for nothing more.
+        The released moments, which serve other models at no further cost.
 
     penalty_choice_ : PenaltyChoice or None
-        What was compared to choose it, if it was chosen.
+        Comparison behind the choice, if there was one.
 
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`. With
+        The release, and public records beside it: :ref:`private-attributes`. With
         `combine`, `released_` is to be added to what public records come to.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -104,7 +104,7 @@ class PrivateRidge(
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class PrivateRidge(
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`.
+            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")

@@ -1,4 +1,4 @@
-"""Mechanisms: exact noise for a known sensitivity, and what it costs in privacy."""
+"""Mechanisms: exact noise for a known sensitivity, and its privacy level."""
 
 from skparisk.mechanisms._additive import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._bernstein import (

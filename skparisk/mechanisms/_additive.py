@@ -49,7 +49,7 @@ class _AdditiveMechanism(ABC):
 
     @abstractmethod
     def as_certificate(self) -> Certificate:
-        """Return the claim that composition and budgets count for one release."""
+        """Return the claim of one release, for composition and budgets."""
 
     @property
     def grid(self) -> float:
@@ -124,7 +124,7 @@ class LaplaceMechanism(_AdditiveMechanism):
         Privacy level, in (0, inf]. Infinite: values are released as they are.
 
     n_outputs : int, default=1
-        Number of values that are released together, >= 1.
+        Number of values released together, >= 1.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class LaplaceMechanism(_AdditiveMechanism):
         )
 
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
-        """Return the largest privacy loss of values that far apart, rounded up.
+        """Return the largest privacy loss of values at a distance, rounded up.
 
         Parameters
         ----------

@@ -288,17 +288,17 @@ class BernsteinMechanism:
     See Also
     --------
     skparisk.SensitivitySampler : With a query of the values at the nodes, such as
-        :class:`~skparisk.queries.DensityQuery`, it samples their l1 sensitivity,
-        which is often far below sensitivity * n_nodes; make the
-        :class:`BernsteinPolynomial` from what its `release` returns.
+        :class:`~skparisk.queries.DensityQuery`, it samples their l1 sensitivity, often
+        far below sensitivity * n_nodes; make the :class:`BernsteinPolynomial` from its
+        `release`.
 
     Notes
     -----
-    **Guarantee**. For functions of neighboring databases that nowhere differ by
-    more than `sensitivity`, the release is epsilon-differentially private: the l1
-    distance of the values at the nodes is at most sensitivity * n_nodes, and all
-    else is computed from the noisy values (Aldà and Rubinstein 2017, Theorem 1;
-    Rubinstein and Aldà, ICML 2017, Corollary 14).
+    **Guarantee**. If functions of neighboring databases nowhere differ by more than
+    `sensitivity`, the release is epsilon-differentially private. The l1 distance of the
+    values at the nodes is at most sensitivity * n_nodes, and all else is computed from
+    the noisy values (Aldà and Rubinstein 2017, Theorem 1; Rubinstein and Aldà, ICML
+    2017, Corollary 14).
 
     Examples
     --------
@@ -342,7 +342,7 @@ class BernsteinMechanism:
         return self.laplace.noise_scale
 
     def as_certificate(self) -> Certificate:
-        """Return the claim that composition and budgets count for one release."""
+        """Return the claim of one release, for composition and budgets."""
         return self.laplace.as_certificate()
 
     def release(

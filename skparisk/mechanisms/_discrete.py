@@ -97,7 +97,7 @@ class DiscreteMechanism:
         object.__setattr__(self, "epsilon", epsilon)
 
     def as_certificate(self) -> Certificate:
-        """Return the claim that composition and budgets count for one output."""
+        """Return the claim of one output, for composition and budgets."""
         return mint(epsilon=self.epsilon)
 
     def sample(
@@ -137,7 +137,7 @@ class DiscreteMechanism:
         return outputs
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], NDArray[np.intp]]:
-        """Return what draws an output for each input; what fails comes before."""
+        """Return a function that draws an output for each input; it checks first."""
         n_inputs, n_outputs = self.weights.shape
         inputs = _check_indices(values, "inputs", n_inputs)
         upper_ends = self.weights.cumsum(axis=1)
@@ -248,7 +248,7 @@ class RandomizedResponse:
         Probability of the true answer, rounded to the nearest floating-point number.
 
     weights : tuple of int
-        Those of the true and of each other answer: the exact law.
+        Weights of the true answer and of each other answer: the exact law.
 
     Raises
     ------
@@ -313,7 +313,7 @@ class RandomizedResponse:
         return matrix
 
     def as_certificate(self) -> Certificate:
-        """Return the claim that counts for one response of a person."""
+        """Return the claim of one response of a person."""
         return mint(epsilon=self.epsilon, relation="replace-one")
 
     def randomize(
@@ -355,7 +355,7 @@ class RandomizedResponse:
         return responses
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], NDArray[np.intp]]:
-        """Return what draws a response to each answer; what fails comes before."""
+        """Return a function that draws a response to each answer; it checks first."""
         answers = _check_indices(values, "answers", self.n_answers)
         _, other = self.weights
 
@@ -382,7 +382,7 @@ class RandomizedResponse:
         -------
         proportions : ndarray of shape (n_answers,)
             (share of responses - q)/(p - q), with p the probability of the truth and q
-            that of each other answer. Unbiased, of sum 1; single ones may be below 0.
+            of each other answer. Unbiased, of sum 1; single ones may be below 0.
 
         Raises
         ------

@@ -32,7 +32,7 @@ class _Chooser(OnGrid):
     """What chooses among candidates, for a noise scale in steps of a grid."""
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
-        """Return what draws a choice by scores; what fails comes before."""
+        """Return a function that draws a choice by scores; it checks first."""
         rows, single = _check_scores(values), np.ndim(values) == 1
 
         def draw(source: ByteSource) -> int | NDArray[np.intp]:
@@ -55,7 +55,7 @@ class _Chooser(OnGrid):
         Returns
         -------
         probabilities : ndarray of the shape of `scores`
-            Those that the choice has exactly, in floating point.
+            The exact probabilities of the choice, in floating point.
 
         Raises
         ------
@@ -161,8 +161,8 @@ class ExponentialMechanism(_Chooser):
     Parameters
     ----------
     sensitivity : float
-        Largest difference of a candidate's scores for neighboring databases, that is
-        the sup-norm sensitivity of all scores together; finite, > 0, or >= 0 with
+        Largest difference of a candidate's scores for neighboring databases, the
+        sup-norm sensitivity of all scores together; finite, > 0, or >= 0 with
         ``epsilon=inf``. In units of the scores.
 
     epsilon : float
@@ -216,13 +216,13 @@ class ExponentialMechanism(_Chooser):
         object.__setattr__(self, "exponent", known.noise.exponent)
 
     def as_certificate(self) -> Certificate:
-        """Return the claim that composition and budgets count for one choice."""
+        """Return the claim of one choice, for composition and budgets."""
         return mint(epsilon=self.epsilon, assumptions=DECLARED)
 
     def choose(
         self, scores: ArrayLike, *, noise_random_state: Any = None
     ) -> int | NDArray[np.intp]:
-        """Choose a candidate at random, those of high scores more often.
+        """Choose a candidate at random, favoring high scores.
 
         Parameters
         ----------

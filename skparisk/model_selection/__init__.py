@@ -1,4 +1,4 @@
-"""Choosing hyper-parameters of private estimators, and what that costs in privacy."""
+"""Choose hyper-parameters of private estimators, and account for the choice."""
 
 from skparisk.model_selection._exponential import ExponentialSelection
 from skparisk.model_selection._search import PrivateGridSearchCV

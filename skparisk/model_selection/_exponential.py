@@ -103,7 +103,7 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
 
 
 class ExponentialSelection(BaseEstimator):
-    """Fit all candidates to one part of the private records, and choose on the other.
+    """Fit all candidates to one part of the private records, and choose on the rest.
 
     For `selection` of :class:`~skparisk.model_selection.PrivateGridSearchCV`, where
     "exponential" is short for ``ExponentialSelection()``. The exponential mechanism
@@ -118,9 +118,9 @@ class ExponentialSelection(BaseEstimator):
         Share of the private records to score on, in (0, 1), rounded up to a record.
 
     y_bounds : tuple of float, default=None
-        (lowest, highest) target, which is public; for regressors. A record scores 1
-        minus the absolute error, as a share of their distance, at least 0; of a
-        classifier 1 for the right label, else 0.
+        Public (lowest, highest) target; for regressors. A record scores 1 minus the
+        absolute error, as a share of their distance, at least 0; of a classifier 1 for
+        the right label, else 0.
 
     Notes
     -----
@@ -129,8 +129,8 @@ class ExponentialSelection(BaseEstimator):
     ensure that ``predict`` looks at one record at a time.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged for each fit and for the
-    choice as they happen, which is more than the certificate says. If parameters tell
-    that their levels do not fit, nothing is fitted.
+    choice as they happen, more than the certificate says. If the levels in the
+    parameters exceed the budget, nothing is fitted.
 
     Examples
     --------

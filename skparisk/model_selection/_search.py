@@ -178,9 +178,9 @@ class PrivateGridSearchCV(GridSearchCV):
     ----------
     estimator : estimator
         A private estimator, a pipeline with one, or anything that charges its releases
-        to an open ledger. Parts that are not of skparisk, such as a scaler, must be
-        fitted to public records before, in a `FrozenEstimator`, or be inside of a
-        :class:`~skparisk.PrivateEstimator`; else they are a leak on the certificate.
+        to an open ledger. Other parts, such as a scaler, must be fitted to public
+        records before, in a `FrozenEstimator`, or sit inside a
+        :class:`~skparisk.PrivateEstimator`. Else they are a leak on the certificate.
 
     param_grid : dict or list of dict
         As in `GridSearchCV`. Public: it must not depend on the private data.
@@ -209,7 +209,7 @@ class PrivateGridSearchCV(GridSearchCV):
         process alone, where ledgers are open.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the simulation, and the choice of the records that are held out.
+        Seeds the simulation, and the choice of the held-out records.
 
     noise_random_state : int, RandomState, Generator or None, default=None
         None: the operating system's cryptographic source. Anything else is for tests,
@@ -246,9 +246,9 @@ class PrivateGridSearchCV(GridSearchCV):
 
     Notes
     -----
-    **Guarantee**. By "reference" that of one fit (:ref:`thm-free-simulation`): the
+    **Guarantee**. By "reference" as for one fit (:ref:`thm-free-simulation`): the
     caller must ensure that the reference is public and describes the population. Else
-    that of :class:`ExponentialSelection`.
+    as for :class:`ExponentialSelection`.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged as the search goes on. If
     a fit fails, so does the search, and charges stay. Searches in several threads at
@@ -315,8 +315,8 @@ class PrivateGridSearchCV(GridSearchCV):
 
         X_reference : array-like of shape (n_rows, n_features), default=None
             Public records, in the units that `X` has here; a pipeline transforms them
-            as it does `X`. "reference" scores candidates on them. Those that sample
-            pairs, and have no reference of their own, sample from them.
+            as it does `X`. "reference" scores candidates on them. Candidates without a
+            reference of their own sample their pairs from them.
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
@@ -333,8 +333,8 @@ class PrivateGridSearchCV(GridSearchCV):
 
         IncompatibleError
             If a candidate is not private, or has another relation than "replace-one"
-            and records are held out; if one of several has pairs that were drawn before
-            a choice by "reference"; or if a fit works in other processes.
+            and records are held out. If one of several has pairs drawn before a choice
+            by "reference". If a fit works in other processes.
 
         BudgetExceededError
             If an open ledger has not enough left.
@@ -342,8 +342,8 @@ class PrivateGridSearchCV(GridSearchCV):
         Warns
         -----
         PrivacyLeakWarning
-            If parts that are not of skparisk are fitted to the private records, or the
-            noise is seeded; and what the candidates warn of.
+            If parts outside skparisk are fitted to the private records, or the noise is
+            seeded; also the warnings of the candidates.
         """
         exponential = self._check_parameters()
         hide_values(check_consistent_length, X, y)
@@ -402,7 +402,7 @@ class PrivateGridSearchCV(GridSearchCV):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what `fit` asks for, and what the estimator does."""
+        """Return the metadata requests of `fit` and of the estimator."""
         return super().get_metadata_routing().add_self_request(self)
 
     def _check_parameters(self) -> ExponentialSelection | None:

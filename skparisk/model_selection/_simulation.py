@@ -44,12 +44,12 @@ def simulate_scores(
     random_state: Any = None,
     verbose: int = 0,
 ) -> NDArray[np.float64]:
-    """Score private estimators on databases that are drawn from public records.
+    """Score private estimators on databases drawn from public records.
 
     For each split of the public records a database is drawn from the training part,
     each estimator is fitted to it, with the training part as its reference, and scored
-    on the test part. So the scores tell how well an estimator would do on as many
-    private records, noise included, if these are like the public ones.
+    on the test part. So the scores estimate the performance on as many private records,
+    noise included, if these are like the public ones.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def simulate_scores(
         Workers of joblib. The result does not depend on it.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the drawn databases, and takes the place of each `random_state` and
-        `noise_random_state` in the estimators: all of it is public, and no pair of a
-        later fit is looked at.
+        Seeds the drawn databases, and replaces each `random_state` and
+        `noise_random_state` in the estimators. All of it is public, and pairs of a
+        later fit stay unseen.
 
     verbose : int or None, default=0
         Above 0: messages of joblib.

@@ -1,8 +1,8 @@
-"""Queries: functions of a database whose answers are to be released.
+"""Queries: functions of a database, to be released.
 
-A query maps a database, ``X`` of shape (n_records, n_features) and maybe ``y``,
-to a vector of `n_outputs` numbers. Any callable is a query. The classes here
-know a fast way to tell how much many pairs of neighboring databases differ.
+A query maps a database, ``X`` of shape (n_records, n_features) and maybe ``y``, to a
+vector of `n_outputs` numbers. Any callable is a query. The classes here compute the
+differences of many pairs of neighboring databases fast.
 """
 
 from skparisk.queries._base import (

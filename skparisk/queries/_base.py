@@ -29,21 +29,21 @@ _NOTHING = 2.0**-46
 
 @dataclass(frozen=True, eq=False)
 class PairDifferences:
-    """How much a query differs on a block of pairs.
+    """Differences of a query on a block of pairs.
 
     Parameters
     ----------
     values : ndarray of shape (n_pairs, n_outputs)
-        Answer on the first database minus answer on the second. Infinite for a pair of
-        which one database could not be answered.
+        Answer on the first database minus answer on the second. Infinite for a pair
+        with an unanswered database.
 
     errors : ndarray of shape (n_outputs,), default=None
         The most that each number may be off. None: these are the differences of the
         very answers that would be released.
 
     sizes : ndarray of shape (n_outputs,), default=None
-        The largest answers, from which follows what is rounding if an output differs by
-        no more. None: the errors alone tell.
+        The largest answers, which determine the largest difference that counts as
+        rounding. None: the errors alone decide.
 
     failure : str, default=None
         Why a database could not be answered, where one could not.
@@ -75,18 +75,17 @@ def _is_ours(kind: type) -> bool:
 
 
 class Query:
-    """A function of a database; subclasses may know faster `differences`.
+    """A function of a database; subclasses may compute `differences` faster.
 
     A class that implements this guarantees that its answer is a function of the
     database alone, and that what `on_pool` returns are the differences of such answers,
     but for the errors that it says. It may assume that records are an array of finite
-    numbers, unless it says `any_table`, and that a pool is not changed. A sampler that
-    is fitted serves an equal query, so that queries are equal only if they answer
-    alike.
+    numbers, unless it says `any_table`, and that a pool is not changed. A fitted
+    sampler serves an equal query, so queries must be equal only if they answer alike.
 
-    What a query of this package knows of its answers is about these alone. So a class
-    of one's own that inherits from one has none of it, but for what it says itself: it
-    is asked about both databases of each pair.
+    Claims of a query of this package are about its own answers alone. So your own
+    subclass inherits no such claim, and makes only its own; it answers both databases
+    of each pair.
 
     Attributes
     ----------
@@ -94,7 +93,7 @@ class Query:
         Whether it takes records as they are given, and not only finite numbers.
 
     is_sum : bool
-        Whether answers on neighbors differ by what one record adds, exactly. Whatever
+        Whether answers on neighbors differ exactly by the terms of one record. Whatever
         the records are that both have: these are then not drawn, so that a table gives
         as many pairs as it has pairs of rows.
 
@@ -102,14 +101,13 @@ class Query:
         Whether it is a sum over the records divided by their number.
 
     is_correction : bool
-        Whether it corrects a fit of public records, and takes what that leaves. Pairs
-        are then drawn from rows as they are under fits to the other rows, and those of
-        no other query are.
+        Whether it corrects a fit of public records, and takes what that leaves. Only
+        for such a query, pairs are drawn from rows under fits to the other rows.
 
     is_repeatable : bool
         Whether it is known that it answers alike when it is asked again: without random
-        numbers, and without a change of itself. Where that is not known it is asked
-        twice about a sampled database.
+        numbers, and without a change of itself. Otherwise it answers a sampled database
+        twice.
     """
 
     any_table = False
@@ -150,9 +148,10 @@ class Query:
 
     @property
     def is_smooth(self) -> bool:
-        """Whether it is a sum, a mean or a minimizer of a smooth loss of such.
+        """Whether it is a sum, a mean, or a minimizer of a smooth loss of sums.
 
-        Of these, as measured, databases of few rows that repeat tell as much as others.
+        For these, measurements show that databases of few, repeated rows say as much as
+        others.
         """
         return self.is_sum or self.is_mean
 
@@ -166,7 +165,7 @@ class Query:
 
     @property
     def is_matched(self) -> bool:
-        """Whether answers are turned or reordered to be like one of public records."""
+        """Whether answers are turned or reordered to match a public answer."""
         return False
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
@@ -174,55 +173,55 @@ class Query:
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
 
     def sampled(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Return the answer on a sampled database; raise where that is not known well.
+        """Return the answer on a sampled database, or raise if it is inaccurate.
 
         Such pairs count as if they needed infinite noise.
         """
         return self(X, y)
 
     def rounding(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what is rounding if an output differs by no more.
+        """Return the largest difference of an output that counts as rounding.
 
-        From the largest answers that were given: a share of each, but all of one that
-        is next to nothing beside the others.
+        From the largest answers: a share of each, but all of an answer that is
+        negligible beside the others.
         """
         return rounding_of(sizes, _NOTHING)
 
     def output_name(self, output: int) -> str:
-        """Return what errors call an output, of which there are more."""
+        """Return the name of an output in errors."""
         return f"Output {output} (counted from 0)"
 
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
-        """Return how much an error in the answer weighs in what it is for.
+        """Return the weight of an error in each output.
 
-        For the public records X of a database, as the query is given them: a matrix W,
-        of shape (n_outputs, n_outputs), by which an error e costs e' W e, such as the
-        mean square of what it does to predictions at these records. Noise is shaped by
-        it (:ref:`thm-noise-shape`), which no guarantee rests on. None: not known.
+        For the public records X of a database, in the form of the query: a matrix W of
+        shape (n_outputs, n_outputs). An error e costs e' W e, such as its mean square
+        effect on predictions at these records. Noise is shaped by it
+        (:ref:`thm-noise-shape`), which no guarantee rests on. None: not known.
         """
         return None
 
     def placed(self, X: Any, y: Any, n_records: int) -> Self:
-        """Return the query with constants from public records that rounding needs."""
+        """Return the query with the public constants that rounding needs."""
         return self
 
     def forget_place(self) -> None:
-        """Drop these constants, in place: the records turned out to be private.
+        """Drop the constants, in place, because their records are private.
 
         For all samplers that have this query, as they share its pairs.
         """
 
     def resized(self, share: float) -> Query:
-        """Return the query that does the same to `share` times as many records.
+        """Rescale the penalty to another number of records.
 
-        What is weighed against a sum over records, such as a penalty, is changed with
-        the number of these. Without any, it is the same query.
+        A term weighed against a sum over records, such as a penalty, changes with their
+        number. Without any, it is the same query.
         """
         return self
 
     @property
     def is_plain(self) -> bool:
-        """Whether its databases are answered one by one, each by itself.
+        """Whether it answers each database by itself.
 
         They are then drawn and answered a few at a time.
         """
@@ -234,7 +233,7 @@ class Query:
         return (y, None) if known is None or y is None else known.split(y)
 
     def check_has_targets(self, pool: RecordPool) -> None:
-        """Raise ValueError if it needs targets, and a pool has none."""
+        """Raise ValueError if the query needs targets and the pool has none."""
         if self.needs_y and pool.y is None:
             raise ValueError(
                 f"The query {self} takes targets, but the reference has none (y), or "
@@ -242,10 +241,10 @@ class Query:
             )
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        """Prepare what all pairs of a pool share; return their differences' function.
+        """Prepare a pool for all pairs, and return the function of their differences.
 
-        The returned function maps a `NeighborPairs` block to `PairDifferences`, which
-        are moved away from zero by what they may be off.
+        The returned function maps a `NeighborPairs` block to `PairDifferences`, moved
+        away from zero by their largest error.
         """
         return self._plain_differences
 
@@ -300,12 +299,12 @@ class FunctionQuery(Query):
     Parameters
     ----------
     function : callable
-        ``function(X)`` or ``function(X, y)``, returns a number or an array, which
-        is flattened. `X` is what was given: a data frame, a sparse matrix in CSR, a
-        1-d array of texts, or an array, of floats where it has only numbers. Values may
-        be missing. A frame is made an array where the public records are one, or what a
-        sampler is fitted with. `y` is an array of floats or of labels; it is passed if
-        a second positional argument is required or is named "y".
+        ``function(X)`` or ``function(X, y)``, returns a number or an array, to be
+        flattened. `X` comes as given: a data frame, a sparse matrix in CSR, a 1-d array
+        of texts, or an array, of floats if it has only numbers. Values may be missing.
+        A frame becomes an array if the public records, or the data that a sampler is
+        fitted with, are one. `y` is an array of floats or of labels; it is passed if a
+        second positional argument is required or is named "y".
 
     Examples
     --------

@@ -55,15 +55,13 @@ def ridge_sensitivity_bound(
 
     Notes
     -----
-    **Guarantee**. For the exact minimizer of
-    :math:`\sum (y - x \theta)^2 + \alpha \|\theta\|^2` without intercept. At
-    R = Y = 1, with B the largest norm of a solution and g the largest move per
-    unit of residual, replace-one is
-    :math:`\min\{(2 + B(n))/\alpha,\ 2 g (1 + B(n - 1)),\ 2 B(n)\}` and
-    add-remove :math:`\min\{g (1 + B(n - 1)),\ B(n) + B(n - 1)\}`. The first term:
-    at one optimum the other objective, which is 2 alpha strongly convex, has half
-    a gradient of norm at most 2 + B. The second: remove one record, add the
-    other.
+    **Guarantee**. For the exact minimizer of :math:`\sum (y - x \theta)^2 + \alpha
+    \|\theta\|^2` without intercept. At R = Y = 1, with B the largest norm of a solution
+    and g the largest move per unit of residual, replace-one is :math:`\min\{(2 +
+    B(n))/\alpha,\ 2 g (1 + B(n - 1)),\ 2 B(n)\}` and add-remove :math:`\min\{g (1 + B(n
+    - 1)),\ B(n) + B(n - 1)\}`. The first term: at one optimum the other, 2 alpha
+    strongly convex objective has half a gradient of norm at most 2 + B. The second:
+    remove one record, add the other.
 
     Examples
     --------
@@ -121,12 +119,12 @@ def logistic_sensitivity_bound(
     Notes
     -----
     **Guarantee**. For the exact minimizer of :math:`\frac12 \|W\|^2 + C \sum` (log
-    loss) without intercept: :math:`2 C R` for replace-one, :math:`C R` for
-    add-remove, and :math:`\sqrt 2` times that for more than two classes, whatever
-    the number of records. The objective is 1-strongly convex, so that minimizers of
-    two objectives are no further apart than the gradients of their difference are
-    long; the gradient of a record's loss is no longer than R, or
-    :math:`\sqrt 2 R`. (Chaudhuri, Monteleoni and Sarwate, JMLR 2011, Lemma 7.)
+    loss) without intercept: :math:`2 C R` for replace-one, :math:`C R` for add-remove,
+    and :math:`\sqrt 2` times that for more than two classes, whatever the number of
+    records. The objective is 1-strongly convex, so two minimizers are at most as far
+    apart as the gradient of the difference of their objectives is long. The gradient of
+    a record's loss is at most R, or :math:`\sqrt 2 R`, long. (Chaudhuri, Monteleoni and
+    Sarwate, JMLR 2011, Lemma 7.)
 
     Examples
     --------
@@ -195,8 +193,8 @@ def linear_svc_sensitivity_bound(
     -------
     bound : float
         Of :math:`\|(w, b) - (w', b')\|_2`, with b the coefficient of the constant
-        column. ``intercept_`` is s b, so that of what `LinearSVC` calls coefficients
-        and intercept, the l1 norm is at most sqrt(n_features + s**2) times the bound.
+        column. ``intercept_`` is s b, so for the coefficients and intercept of
+        `LinearSVC` the l1 norm is at most sqrt(n_features + s**2) times the bound.
 
     Raises
     ------

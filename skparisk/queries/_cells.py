@@ -156,12 +156,12 @@ class CellSums:
 
 @dataclass(frozen=True)
 class CellsQuery(SumQuery):
-    """Counts and sums over cells of data frames: all that a steward asks, as one query.
+    """Counts and sums over cells of data frames, as one query.
 
     Parameters
     ----------
     questions : sequence of CellSums
-        What is asked.
+        The questions.
 
     weight : tuple of str and float, default=None
         A column whose number, clipped to [0, `weight[1]`], says how much a record
@@ -171,9 +171,9 @@ class CellsQuery(SumQuery):
     -----
     **Guarantee** (:ref:`thm-tables`). Each record is in one cell of each question. It
     adds there 1, and for each summed column a whole number of steps in [-1, 1], or 0
-    and a 1 for what is missing; or as much times a weight in [0, 1]. Sums are exact, so
-    that answers on neighbors differ by what one record adds. Any value has a cell:
-    nothing is refused that is private.
+    and a 1 for a missing value; or as much times a weight in [0, 1]. Sums are exact, so
+    answers on neighbors differ by the terms of one record. Any value has a cell: no
+    private value is refused.
     """
 
     questions: Sequence[CellSums]
@@ -184,7 +184,7 @@ class CellsQuery(SumQuery):
 
     @property
     def columns(self) -> list[str]:
-        """Columns that are looked at."""
+        """Columns that the query reads."""
         asked = [name for each in self.questions for name in (*each.by, *each.values)]
         return list(dict.fromkeys([*asked, *self.weight[:1]] if self.weight else asked))
 
@@ -211,7 +211,7 @@ class CellsQuery(SumQuery):
         return sum(each.bound(relation) for each in self.questions)
 
     def rows(self, X: Any, y: Any) -> Any:
-        """Return what records add to each sum, as a sparse array."""
+        """Return the terms of each record in each sum, as a sparse array."""
         n_rows = len(X)
         names = self.columns
         columns = dict(zip(names, columns_of(X[names]), strict=True)) if names else {}

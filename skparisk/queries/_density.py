@@ -33,7 +33,7 @@ KERNELS = (*_EVERYWHERE, *_COMPACT)
 def kernel_density_sensitivity_bound(
     n_records: int, bandwidth: float, n_dims: int, kernel: str = "gaussian"
 ) -> float:
-    """Return how much one record can change a kernel density estimate anywhere.
+    """Bound the change of a kernel density estimate by one record, anywhere.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def kernel_density_sensitivity_bound(
         Features, d >= 1.
 
     kernel : str, default="gaussian"
-        One of those of scikit-learn's `KernelDensity`.
+        A kernel of scikit-learn's `KernelDensity`.
 
     Returns
     -------
@@ -164,7 +164,7 @@ class DensityQuery(SumQuery):
         return np.stack([grid.ravel() for grid in grids], axis=1)
 
     def sup_bound(self, n_records: int) -> float:
-        """Return a bound of how much one record can change any of the outputs.
+        """Bound the change of any output by one record.
 
         Parameters
         ----------
@@ -174,8 +174,8 @@ class DensityQuery(SumQuery):
         Returns
         -------
         bound : float
-            :func:`kernel_density_sensitivity_bound`, and what the answers may be
-            off by rounding.
+            :func:`kernel_density_sensitivity_bound`, plus the rounding error of the
+            answers.
         """
         exact = kernel_density_sensitivity_bound(
             n_records, self.bandwidth, len(self.bounds), self.kernel

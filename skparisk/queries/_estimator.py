@@ -66,7 +66,7 @@ Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 
 
 class Reader(Protocol):
-    """Reads named arrays of numbers from a fitted estimator."""
+    """Read named arrays of numbers from a fitted estimator."""
 
     def __call__(self, fitted: Any) -> dict[str, Floats]:
         """Return what is to be released."""
@@ -75,7 +75,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class AttributeReader:
-    """Reads fitted attributes, also of what is inside: ``steps.ridge.coef_``."""
+    """Read fitted attributes, also of inner estimators: ``steps.ridge.coef_``."""
 
     names: tuple[str, ...]
 
@@ -85,7 +85,7 @@ class AttributeReader:
 
 @dataclass(frozen=True, eq=False)
 class PredictionReader:
-    """Reads predictions at public points."""
+    """Read predictions at public points."""
 
     method: str
     points: Records
@@ -121,7 +121,7 @@ class LearnedQuery(Unpadded, Query):
 
 @dataclass(frozen=True, eq=False)
 class EstimatorQuery(LearnedQuery):
-    """Numbers that a scikit-learn estimator learned from a database.
+    """Numbers that a scikit-learn estimator learns from a database.
 
     A database that lacks a class is answered with zeros, so that the query is a
     function of all databases; sampled databases without a class count as not answered.
@@ -132,7 +132,7 @@ class EstimatorQuery(LearnedQuery):
         Fitted afresh on each database. Must be a function of it: see `repeatable`.
 
     reader : AttributeReader or PredictionReader
-        What is released.
+        Reader of the released numbers.
 
     shapes : mapping of str to tuple of int
         The shape of each array that the reader returns; others are refused.
@@ -144,25 +144,25 @@ class EstimatorQuery(LearnedQuery):
         The labels that the estimator is fitted with in their place.
 
     align : callable, default=None
-        ``align(numbers, anchor)`` returns the same numbers, for fits that are defined
-        up to sign or order, as close to the anchor as they can be.
+        ``align(numbers, anchor)`` returns the same numbers, for fits defined up to sign
+        or order, as close to the anchor as possible.
 
     anchor : mapping of str to ndarray, default=None
         The numbers of a fit on a public database.
 
     asked : estimator, default=None
-        The estimator before steps of it were fitted on public records, for which
-        queries are equal. None: `estimator`.
+        The estimator before its steps were fitted on public records; it decides
+        equality of queries. None: `estimator`.
 
     template : object, default=None
-        What the released numbers are put into. It knows nothing of private records.
+        Model to put the released numbers into. It knows nothing of private records.
 
     front : Pipeline, default=None
         Of a Pipeline all steps but the last, fitted on public records: they transform
         each record by itself, so that the records of a pool are transformed once.
 
     public_steps : object, default=None
-        Names of all steps that were fitted on public records.
+        Names of all steps fitted on public records.
 
     sample_weights : SampleWeights, default=None
         Of records whose targets have weights beside them.
@@ -226,7 +226,7 @@ class EstimatorQuery(LearnedQuery):
         return np.concatenate([numbers[name].ravel() for name in self.shapes])
 
     def read(self, X: Any, y: Any, weights: Floats | None = None) -> dict[str, Floats]:
-        """Return what a fresh fit learns, with labels as the estimator has them."""
+        """Return the numbers learned by a fresh fit, with the estimator's labels."""
         fitted = clone(self.estimator)
         own = {} if weights is None else {weight_parameter(fitted): weights}
         targets = (y,) if takes_targets(self.estimator) else ()
@@ -235,7 +235,7 @@ class EstimatorQuery(LearnedQuery):
             return self.reader(fitted.fit(X, *targets, **own))
 
     def prepared(self, X: Any) -> Any:
-        """Return records as the last step is given them."""
+        """Return the records in the form of the last step."""
         return X if self.front is None else self.front.transform(copy_records(X))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
@@ -256,7 +256,7 @@ class EstimatorQuery(LearnedQuery):
         return lambda pairs: behind._plain_differences(pairs.on(prepared))
 
     def split(self, answer: Floats) -> dict[str, Floats]:
-        """Return the arrays that an answer is made of."""
+        """Split an answer into its arrays."""
         parts, start = {}, 0
         for name, shape in self.shapes.items():
             size = int(np.prod(shape))

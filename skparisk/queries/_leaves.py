@@ -190,7 +190,7 @@ def _largest_moves(relation: str, count: float, low: Floats, high: Floats) -> _M
 
 @dataclass(frozen=True)
 class ClassAddend:
-    """One, for the class of the record."""
+    """One, in the column of the record's class."""
 
     classes: tuple[float, ...]
 
@@ -202,7 +202,7 @@ class ClassAddend:
         return np.eye(self.n_columns)[label_codes(y, self.classes)]
 
     def largest(self, relation: str) -> _Moves:
-        """Return the most that one tree's sums move between neighbors.
+        """Return the largest move of one tree's sums between neighbors.
 
         In the l1 norm, and in the l2 norm.
         """
@@ -233,7 +233,7 @@ class MarginAddend:
 
 @dataclass(frozen=True, eq=False)
 class TargetAddend:
-    """One, and the targets: clipped, centered and in units that are public.
+    """One, and the targets: clipped, centered, and in public units.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class TargetAddend:
         What targets are clipped to.
 
     center, unit : ndarray of shape (n_targets,)
-        What is taken off, and what they are then divided by.
+        Shift, and divisor after it.
 
     n_records : int
         Of a database: its sums are exact, whatever the order.
@@ -276,7 +276,7 @@ class TargetAddend:
         return np.column_stack([np.ones(len(targets)), self._add(clipped)])
 
     def as_targets(self, values: Floats) -> Floats:
-        """Return numbers in the units of what is added as targets, in their range."""
+        """Return targets, in their range, from numbers in the units of the sums."""
         with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
             return np.clip(self.center + self.unit * values, self.low, self.high)
 
@@ -319,7 +319,7 @@ def _as_trees_take_them(records: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The cells that a fit to public records, with trees in it, puts a record in.
+    """Cells of the trees in a fit to public records.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class Leaves:
 
     cells : sequence of ndarray of shape (n_nodes,)
         For each tree, the cell of each of its nodes: cells are leaves, or nodes with
-        all that is below. Each tree has numbers of its own.
+        everything below. Each tree has numbers of its own.
 
     n_cells : int
         Cells of all trees.
@@ -344,7 +344,7 @@ class Leaves:
 
     @property
     def n_trees(self) -> int:
-        """Cells that a record is in."""
+        """Number of cells of each record."""
         return len(self.cells)
 
     def of(self, X: Any) -> NDArray[np.intp]:
@@ -361,7 +361,7 @@ class Leaves:
         return _is_alike(self._find, self.before, X, 0.0)
 
     def predict(self, X: Any) -> Floats:
-        """Return what trees predict, (n_records, n_targets); 0 for a refused one."""
+        """Return predictions of trees, (n_records, n_targets); 0 for a refused one."""
         trees = getattr(self.trees, "estimators_", [self.trees])
 
         def each(X: Any) -> Floats:
@@ -449,7 +449,7 @@ class CenterCells:
 
 @dataclass(frozen=True, eq=False)
 class LeafQuery(LearnedQuery, SumQuery):
-    """Sums over the records in each cell of trees whose splits are public.
+    """Sums over the records in each cell of trees with public splits.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ class LeafQuery(LearnedQuery, SumQuery):
         The cells.
 
     addend : ClassAddend or TargetAddend
-        What is summed: counts of classes, or a count and sums of targets.
+        Terms of the sums: counts of classes, or a count and sums of targets.
 
     asked : estimator
         The estimator whose leaf values follow from the sums. Queries are equal if they
@@ -467,16 +467,16 @@ class LeafQuery(LearnedQuery, SumQuery):
         For classifiers: the labels of the classes.
 
     template : object, default=None
-        What the released sums are put into. It knows nothing of private records.
+        Model to put the released sums into. It knows nothing of private records.
 
     public_steps : object, default=None
-        Names of all steps that were fitted on public records.
+        Names of all steps fitted on public records.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-leaves`). Differences of pairs, and the largest of any
-    neighbors, are exact: sums are of whole numbers of steps of a grid, and steps before
-    the trees are given one record at a time, unless they are known to look at no other.
+    neighbors, are exact: sums are of whole grid steps, and steps before the trees see
+    one record at a time, unless they are known to treat each by itself.
 
     Examples
     --------
@@ -503,7 +503,7 @@ class LeafQuery(LearnedQuery, SumQuery):
 
     @property
     def classes(self) -> tuple[float, ...] | None:
-        """The numbers that stand for the classes in a database."""
+        """Numbers that encode the classes in a database."""
         return getattr(self.addend, "classes", None)
 
     @property
@@ -512,7 +512,7 @@ class LeafQuery(LearnedQuery, SumQuery):
         return self.leaves.n_cells * self.addend.n_columns
 
     def rows(self, X: Any, y: Any) -> Any:
-        """Return what records add to each cell, as a sparse array."""
+        """Return the terms of each record in each cell, as a sparse array."""
         cells, added = self._place(X, y)
         width = added.shape[1]
         places = cells[:, :, None] * width + np.arange(width)
@@ -542,9 +542,8 @@ class LeafQuery(LearnedQuery, SumQuery):
 
         Notes
         -----
-        **Guarantee** (:ref:`thm-leaves`). For counts of classes in T trees that is 2 T,
-        and the square root of 2 T, and neighbors attain it; T and its root with
-        "add-remove".
+        **Guarantee** (:ref:`thm-leaves`). For counts of classes in T trees: 2 T, and
+        the square root of 2 T, attained by neighbors; T and its root with "add-remove".
         """
         check_relation(relation)
         l1, l2 = self.addend.largest(relation)

@@ -30,14 +30,14 @@ class LinearQuery(Query):
     _penalty_name = "C"
 
     def beside_weights(self, targets: Any, y: Any) -> Any:
-        """Return other targets with the weights of `y`, if there are any."""
+        """Return other targets with the weights of `y`, if it has any."""
         if self.sample_weights is None:
             return targets
         return beside(targets, np.asarray(y)[:, -1])
 
     @property
     def penalty(self) -> Any:
-        """The penalty of the model, by whatever name."""
+        """The penalty of the model, under any name."""
         return getattr(self, self._penalty_name)
 
     def with_penalty(self, penalty: Any) -> Self:
@@ -77,7 +77,7 @@ class MappedQuery(LinearQuery):
 
     @property
     def sample_weights(self) -> SampleWeights | None:  # type: ignore[override]
-        """Scale of the weights of records, if there are any."""
+        """Scale of the weights of records, if they have any."""
         return self.query.sample_weights
 
     @property
@@ -132,9 +132,9 @@ class MappedQuery(LinearQuery):
 
 @dataclass(frozen=True)
 class UnitsQuery(MappedQuery):
-    """The answer of a linear model to records in other units, in the given ones.
+    """Answer of a linear model on rescaled records, in the original units.
 
-    So only what the penalty weighs is another thing: coefficient j times unit j.
+    So only the penalty changes: it weighs coefficient j times unit j.
 
     Parameters
     ----------
@@ -162,14 +162,14 @@ class UnitsQuery(MappedQuery):
             raise ValueError(f"units must be powers of 2, got {self.units!r}.")
 
     def mapped(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return the records in these units."""
+        """Return the rescaled records."""
         units = np.array(self.units)
         if isinstance(X, Parted):
             return X.mapped(lambda records: records / units), y
         return X / units, y
 
     def returned(self, numbers: Floats) -> Floats:
-        """Return coefficients in the given units; intercepts have none."""
+        """Return coefficients in the original units; intercepts have none."""
         n_outputs, width = numbers.shape[-1], len(self.units)
         divisors = np.ones(n_outputs)
         n_coef = n_outputs // (width + self.fit_intercept) * width

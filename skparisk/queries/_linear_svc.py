@@ -39,10 +39,10 @@ class LinearSVCQuery(WeightedQuery):
         Weight of the losses, > 0: the penalty is the smaller, the larger it is.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        Loss of a record that is not beyond the margin.
+        Loss of a record within the margin.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     intercept_scaling : float, default=1.0
         Value s > 0 of a constant column; the intercept is s times its coefficient. The
@@ -55,10 +55,10 @@ class LinearSVCQuery(WeightedQuery):
     the minimizer of :math:`\tfrac12\|w\|^2 + C \sum \ell(1 - y\,w \cdot x)`, the
     intercept's coefficient included.
 
-    Hinge losses are minimized by `LinearSVC` itself, with a small tolerance. Squared
-    ones, which are smooth, are minimized by Newton steps, for many databases at once,
-    until the records that are charged stay the same. There is no answer (NaN) where
-    that is not reached, as for features whose squares nearly overflow.
+    Hinge losses are minimized by `LinearSVC` itself, with a small tolerance. Newton
+    steps minimize squared losses, which are smooth, for many databases at once, until
+    the same records incur a loss. Without convergence there is no answer (NaN), as for
+    features with nearly overflowing squares.
 
     A database without one of the classes has an answer as any other, as an error would
     say so: penalized intercepts have a minimizer. *Sampled* databases without one of
@@ -96,7 +96,7 @@ class LinearSVCQuery(WeightedQuery):
 
     @property
     def is_unordered(self) -> bool:
-        """Whether no answer depends on the order: one by descent may."""
+        """Whether no answer depends on the order, as one by descent may."""
         return self.is_smooth
 
     def answering(

@@ -34,7 +34,7 @@ class LogisticRegressionQuery(WeightedQuery):
         Inverse of the penalty's strength, > 0.
 
     fit_intercept : bool, default=True
-        Whether there are intercepts, which are not penalized, and released too.
+        Whether to fit and release intercepts, without a penalty.
 
     Raises
     ------
@@ -49,14 +49,13 @@ class LogisticRegressionQuery(WeightedQuery):
     rounding errors (scikit-learn's default solver stops earlier). Of more than two
     classes, the intercepts are shifted to the sum 0.
 
-    A database without one of the classes has no minimizer where intercepts are
-    free. The answer is then 0, as an error would tell that the class is missing.
-    *Sampled* databases without one of the classes count as not answered: such a pair
-    needs infinite noise.
+    A database without one of the classes has no minimizer where intercepts are free.
+    The answer is then 0, because an error would reveal the missing class. *Sampled*
+    databases without one of the classes count as not answered: such a pair needs
+    infinite noise.
 
-    Labels may have columns beside them, one for each class but the first: scores
-    that each record has already, relative to those of the first class, to which the
-    answer adds.
+    Labels may have columns beside them, one for each class but the first: scores that
+    each record has already, relative to the first class, to which the answer adds.
 
     Examples
     --------
@@ -131,7 +130,7 @@ class LogisticRegressionQuery(WeightedQuery):
     def loss(
         self, X: Floats, codes: NDArray[np.intp], offsets: Floats | None
     ) -> tuple[LogLoss, Floats]:
-        """Return the loss of records, with moved features, and the units of these.
+        """Return the loss of records with shifted features, and their units.
 
         A far private record, such as 1e200, must have an answer as any other.
         """

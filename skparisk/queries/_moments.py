@@ -40,8 +40,8 @@ class MomentsQuery(SumQuery):
     """Sums of all columns, and of the products of all pairs of columns.
 
     Of features and targets together, each moved by `center` and divided by `scale`,
-    which must be public. How many records there are is part of the answer only where
-    that is not public, as of people with several rows.
+    which must be public. The number of records is part of the answer only if it is not
+    public, as for people with several rows.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class MomentsQuery(SumQuery):
         Records are moved to within so many scales of the center, in each column. > 0.
 
     radius : float, default=None
-        Features that are longer, in scales, are shortened to that l2 norm. > 0.
+        Longer features, in scales, are shortened to that l2 norm. > 0.
 
     counts_rows : bool, default=False
         Whether the number of records, or the sum of their weights, is the last output.
@@ -73,8 +73,8 @@ class MomentsQuery(SumQuery):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-moments`). A record is rounded to a grid that is as fine as
-    `n_records` and `limit` let sums be exact. So two answers differ by exactly what two
+    **Guarantee** (:ref:`thm-moments`). Records are rounded to the finest grid for which
+    `n_records` and `limit` keep sums exact. So two answers differ by exactly what two
     records differ by, whatever the others are and in whatever order they are summed.
 
     Outputs are the sums of the columns, in order, and then of the products of columns i
@@ -131,7 +131,7 @@ class MomentsQuery(SumQuery):
 
     @property
     def needs_y(self) -> bool:
-        """Whether there are targets, or weights."""
+        """Whether it has targets or weights."""
         return self.n_targets > 0 or self.sample_weights is not None
 
     @property
@@ -141,12 +141,12 @@ class MomentsQuery(SumQuery):
 
     @property
     def n_outputs(self) -> int:
-        """Released numbers: d (d + 3) / 2 of d columns, and that of records if so."""
+        """Number of outputs: d (d + 3) / 2 for d columns, one more with a count."""
         return self.n_columns * (self.n_columns + 3) // 2 + self.counts_rows
 
     @property
     def grid(self) -> float:
-        """What records are rounded to, in scales: a power of two."""
+        """Rounding step of records, in scales: a power of two."""
         most = math.isqrt(_LARGEST_SUM // self.n_records)
         known, longest = self.sample_weights, self.limit
         if known is not None:
@@ -161,7 +161,7 @@ class MomentsQuery(SumQuery):
             )
 
     def rows(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Return records in whole steps of the grid, of which sums are exact, and 1.
+        """Return records in whole grid steps, with exact sums, and 1.
 
         By the root of its weight, if it has one: products are then weighted.
         """

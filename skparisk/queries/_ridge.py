@@ -30,15 +30,15 @@ class RidgeQuery(LinearQuery, SumQuery):
         Penalty, >= 0; one for each target, or one for all.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     Notes
     -----
     The answer holds ``coef_`` and then ``intercept_``, flattened.
 
-    A record adds the products of its numbers with each other, of features and targets
-    that are moved by `center`. From the sums follow the normal equations, which `Ridge`
-    solves as well; where they are singular, the shortest of all solutions is taken.
+    A record adds the products of its numbers with each other: features and targets,
+    shifted by `center`. From the sums follow the normal equations, which `Ridge` solves
+    as well; where they are singular, the shortest of all solutions is taken.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class RidgeQuery(LinearQuery, SumQuery):
         return rows if weights is None else rows * np.sqrt(weights)[:, None]
 
     def finish(self, sums: Floats) -> Floats:
-        """Return coefficients and intercepts, which follow from sums of products."""
+        """Return coefficients and intercepts from sums of products."""
         q = math.isqrt(2 * sums.shape[1])
         d = q - self.n_targets - self.fit_intercept
         whole = symmetric(sums, q)

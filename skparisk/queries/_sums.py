@@ -40,7 +40,7 @@ _LOOKED_AT, _EACH, _MANY = (0, 8), 128, 2**16
 
 
 class SumQuery(Query):
-    """A function of the sum of what records add, each by itself.
+    """A function of sums of terms, one term for each record.
 
     Sampled databases and the private one are answered by the same two methods: only how
     often each row counts is another thing.
@@ -56,18 +56,18 @@ class SumQuery(Query):
         return owner is SumQuery and cls.__call__ is SumQuery.__call__
 
     def shaped(self, X: Any, y: Any) -> Self:
-        """Return the query for records of such a shape, of which nothing else counts.
+        """Return the query for records of a shape.
 
         Raises ValueError if it is not for these.
         """
         return self
 
     def rows(self, X: Any, y: Any) -> Any:
-        """Return what each record adds, (n_records, q), whatever the others are."""
+        """Return the terms of each record by itself, of shape (n_records, q)."""
         raise NotImplementedError
 
     def finish(self, sums: Floats) -> Floats:
-        """Return the answers, (m, n_outputs), that follow from sums of (m, width)."""
+        """Return the answers, (m, n_outputs), from sums of shape (m, width)."""
         return sums
 
     def _check_n_records(self, n_records: int) -> None:
@@ -93,7 +93,7 @@ class SumQuery(Query):
 
 @dataclass(frozen=True)
 class RecordQuery(SumQuery):
-    """A database of one record, released as it is (the local model)."""
+    """One record, released as it is (the local model)."""
 
     is_sum = True
 

@@ -47,7 +47,7 @@ class WeightedQuery(LinearQuery):
     def _needs_all_classes(self) -> bool:
         """Whether there is no minimizer without one of them.
 
-        The answer is then 0, as an error would tell that the class is missing.
+        The answer is then 0, because an error would reveal the missing class.
         """
         return False
 

@@ -1,8 +1,7 @@
-"""Where records come from: the public stand-ins for the private data.
+"""References: public stand-ins for the private data.
 
-A *reference* describes the population that neighboring databases are sampled
-from. It must be public, simulated or already released: what is computed from it
-is not protected by any noise.
+A *reference* describes the population that neighboring databases are sampled from. It
+must be public, simulated or already released: no noise protects computations from it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _TAKEN_AT_ONCE = 2**18
 
 @dataclass(frozen=True, eq=False)
 class RecordPool:
-    """Records that databases are made of, by index: features, and maybe targets.
+    """Records to build databases from, by index: features, and maybe targets.
 
     Arrays are read-only views, also after a round trip through pickle.
 
@@ -42,11 +42,11 @@ class RecordPool:
         Numbers, or labels.
 
     ends : ndarray of shape (n_records,), default=None
-        Where the rows of each record end, if that is a person: these follow each other.
+        End of the rows of each record, if records are people with consecutive rows.
         None: each row is a record.
 
     weights : ndarray of shape (n_rows,), default=None
-        How much rows count, where that is known and not yet among the targets.
+        Weights of rows, if known and not yet among the targets.
     """
 
     X: Records
@@ -71,7 +71,7 @@ class RecordPool:
 
     @cached_property
     def sizes(self) -> NDArray[np.intp] | None:
-        """How many rows each person has; None where a row is a record."""
+        """Number of rows of each person; None if a row is a record."""
         return None if self.ends is None else People(self.X, self.ends).sizes
 
     def rows(self, records: Any) -> Any:
@@ -88,7 +88,7 @@ class RecordPool:
         return People(self.X, self.ends).firsts
 
     def like(self, X: Records, y: NDArray[Any] | None) -> RecordPool:
-        """Return what became of its rows, of the same records."""
+        """Return transformed rows of the same records."""
         return RecordPool(X, y, self.ends, self.weights)
 
     def part(self, records: Any) -> RecordPool:
@@ -100,7 +100,7 @@ class RecordPool:
 
     @property
     def numbers(self) -> RecordPool:
-        """The same records as an array of finite numbers; itself where it is that.
+        """The same records as an array of finite numbers; itself if it is one.
 
         Labels are left out, as they are no numbers.
         """
@@ -122,7 +122,7 @@ class RecordPool:
     def take_in_parts(
         self, records: NDArray[Any]
     ) -> tuple[Records, NDArray[Any] | None]:
-        """Return the same; of many rows of numbers, only a part is in memory."""
+        """Return the same, with only a part of many numeric rows in memory."""
         rows = self.rows(records)
         if len(rows) <= _TAKEN_AT_ONCE or not is_numbers(self.X):
             return take_rows(self.X, rows), take_rows(self.y, rows)
@@ -132,13 +132,13 @@ class RecordPool:
         return X, take_rows(self.y, rows)
 
     def in_form(self, form: Form) -> RecordPool:
-        """Return the records as a query is given them."""
+        """Return the records in the form of a query."""
         return self.numbers if form == "numbers" else self
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnRecords:
-    """The records of some pairs, as indices into a pool.
+    """Records of some pairs, as indices into a pool.
 
     Parameters
     ----------
@@ -146,11 +146,11 @@ class DrawnRecords:
         The records.
 
     own : ndarray of shape (n_pairs, n_own)
-        Those that only one database of a pair has.
+        Records that only one database of a pair has.
 
     draw_shared : callable
-        Returns those that both have, of shape (n_pairs, n_shared), in any order; or how
-        often each record of the pool is there, of shape (n_pairs, n_rows), as unsigned
+        Returns the shared records, of shape (n_pairs, n_shared), in any order; or the
+        count of each record of the pool, of shape (n_pairs, n_rows), as unsigned
         integers. Called once at most, after `own` was drawn.
 
     rng : numpy.random.Generator
@@ -164,7 +164,7 @@ class DrawnRecords:
 
 
 class RecordSource(Protocol):
-    """Draws the records of pairs of databases, for sizes that are fixed."""
+    """Draw the records of pairs of databases of fixed sizes."""
 
     def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
         """Return the records of the pairs start, ..., start + size - 1."""
@@ -185,64 +185,64 @@ class Held:
 
 @runtime_checkable
 class Reference(Protocol):
-    """A population of records. Subclasses inherit all but `description` and `bind`.
+    """A population of records; subclasses define `description` and `bind`.
 
-    A subclass guarantees that `bind` draws pairs that are independent and alike, or
-    exchangeable with a fresh pair of the population that `description` names; and that
-    nothing of it depends on private records. It may assume that a source is asked for
-    its pairs in order, each once, and by independent generators.
+    A subclass guarantees that `bind` draws independent, identically distributed pairs,
+    or pairs exchangeable with a fresh pair of the population in `description`. Nothing
+    of it may depend on private records. It may assume that a source is asked for its
+    pairs in order, each once, and by independent generators.
     """
 
     @property
     def description(self) -> str:
-        """What is written on a certificate."""
+        """Text about the reference on a certificate."""
         ...
 
     @property
     def for_new_people(self) -> str | None:
-        """What the risk means for new people, where it is over resamples of some."""
+        """Risk for new people, if it is over resamples of a table."""
         return None
 
     @property
     def made_up(self) -> bool:
-        """Whether records, or targets, are of a law that somebody declared."""
+        """Whether records or targets follow a declared distribution."""
         return False
 
     @property
     def sketch(self) -> RecordSketch | None:
-        """Hashes of the records, or of some that it makes, to recognize them."""
+        """Hashes of records, or of some simulated ones, for recognition."""
         return None
 
     @property
     def schema(self) -> Schema | None:
-        """The columns of the records, where they are known."""
+        """Columns of the records, if known."""
         return None
 
     @property
     def form(self) -> PublicForm | None:
-        """Container and types that private records are read in, if known beforehand.
+        """Container and types to cast private records to, if known.
 
-        None: those of the first database that is drawn.
+        None: the form of the first drawn database.
         """
         return None
 
     @property
     def domain(self) -> Domain | None:
-        """Ranges that private records are moved to before they are answered.
+        """Ranges to which private records are clipped.
 
-        Must leave the records of `bind` as they are, and must not depend on those in
-        which the databases of a pair differ, unless the risk is over resamples of them.
+        Must leave the records of `bind` as they are. Must not depend on the differing
+        records of a pair, unless the risk is over resamples of them.
         """
         return None
 
     @property
     def learning(self) -> Learning | None:
-        """Level and size of its learning, if it was learned from private records."""
+        """Level and size of the learning sample, if private records were used."""
         return None
 
     @property
     def targets(self) -> NDArray[Any] | None:
-        """Targets, of any number, among which are all classes; None: not known."""
+        """Targets, of any number, including all classes; None: unknown."""
         return None
 
     @property
@@ -254,13 +254,13 @@ class Reference(Protocol):
     def whole(self) -> RecordPool | None:
         """Public records to learn structure from, such as categories.
 
-        None if there are none but those that are drawn for pairs.
+        None if there are only the records drawn for pairs.
         """
         return None
 
     @property
     def rows_per_person(self) -> tuple[int, int] | None:
-        """The fewest and the most rows of a record, if that is a person."""
+        """Fewest and most rows of a record, if records are people."""
         return None
 
     @property
@@ -269,13 +269,13 @@ class Reference(Protocol):
         return self.rows_per_person is not None
 
     def most_rows(self, n_records: int) -> int:
-        """Return how many rows sums of so many private records are to be exact for."""
+        """Return the number of rows for which sums must be exact."""
         if self.rows_per_person is None:
             return n_records
         return n_records * max(_MOST_ROWS, _MORE_ROWS * self.rows_per_person[1])
 
     def n_independent(self, n_own: int) -> int | None:
-        """Return how many pairs have `n_own` records each of their own.
+        """Return the number of pairs that have `n_own` records of their own.
 
         None if records are drawn anew for each pair.
         """
@@ -296,7 +296,7 @@ class Reference(Protocol):
         return None
 
     def check_schema(self, schema: Schema) -> None:
-        """Raise IncompatibleError if it is known to have other columns than `X`."""
+        """Raise IncompatibleError if its columns are known and differ from `X`."""
         if self.schema is not None:
             self.schema.check_same(schema)
 
@@ -311,7 +311,7 @@ class Reference(Protocol):
         ...
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
-        """Return reasons, each with a sentence, why it may be unlike people."""
+        """Return reasons to doubt that it describes people, each with a sentence."""
         return {}
 
 

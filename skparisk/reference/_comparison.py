@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReferenceComparison:
-    """Scores of a private model, and of public records alone, on these.
+    """Scores of a private model, and of public records alone, on public records.
 
     Parameters
     ----------
@@ -18,7 +18,8 @@ class ReferenceComparison:
 
     public_only : float
         Score of a fit to public records alone, without noise, by cross-validation in
-        five folds. Its penalty is that of the corrected public fit, or scikit-learn's.
+        five folds. Its penalty is the penalty of the corrected public fit, or
+        scikit-learn's.
 
     n_reference : int
         Public records.
@@ -35,7 +36,7 @@ class ReferenceComparison:
     Notes
     -----
     **Guarantee**. None is needed: this is post-processing of the release and of public
-    records, so it is free. It is about people such as those of the reference.
+    records, so it is free. It is about people like those in the reference.
 
     Examples
     --------
@@ -60,12 +61,12 @@ class ReferenceComparison:
 
     @property
     def gap(self) -> float:
-        """How much better public records alone do."""
+        """Score of public records alone minus score of the private model."""
         return self.public_only - self.private
 
     @property
     def advice(self) -> str:
-        """What to do if public records alone do better; "" otherwise."""
+        """Advice if public records alone do better; "" otherwise."""
         if not self.public_is_better:
             return ""
         told = ": serve a fit to them, without noise"

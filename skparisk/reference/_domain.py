@@ -38,7 +38,7 @@ class Interval:
         The ends, which belong to it. Finite, ``low <= high``.
 
     missing : bool, default=False
-        Whether a value may be missing. If not, the middle stands for what is missing.
+        Whether a value may be missing. If not, the middle replaces a missing value.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Interval:
 
     @property
     def fill(self) -> float:
-        """The middle."""
+        """Middle of the interval."""
         return self.low / 2 + self.high / 2
 
     @property
@@ -78,7 +78,7 @@ class Interval:
         return None if self.missing else (self.low, self.high)
 
     def repairs(self, values: NDArray[Any]) -> _Repairs:
-        """Yield which values are outside, and what takes their place."""
+        """Yield the values outside the interval, with replacements."""
         found = numbers(values)
         if not self.missing:
             yield np.isnan(found), self.fill
@@ -88,14 +88,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Categories:
-    """Some values: texts, numbers, booleans, and None where a value may be missing.
+    """Allowed values: texts, numbers, booleans, and None for a missing value.
 
     Parameters
     ----------
     values : sequence
         The categories, distinct; NaN is None. Compared with ``==``, so that 1, 1.0 and
-        True are one. The first that is not None stands for a value that is no category,
-        and for one that is missing if None is no category.
+        True are one. The first other than None replaces a value outside the categories,
+        and a missing one if None is no category.
 
     Raises
     ------
@@ -133,23 +133,23 @@ class Categories:
 
     @property
     def present(self) -> list[Any]:
-        """Those that are not None."""
+        """The categories other than None."""
         return [value for value in self.values if value is not None]
 
     @property
     def default(self) -> Any:
-        """The first that is not None."""
+        """The first category other than None."""
         return self.present[0]
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The least and the largest, where all categories are numbers."""
+        """Least and largest category, if all are numbers."""
         if not all(isinstance(value, Real) for value in self.values):
             return None
         return float(min(self.values)), float(max(self.values))
 
     def repairs(self, values: NDArray[Any]) -> _Repairs:
-        """Yield which values are no category, and what takes their place."""
+        """Yield the values outside the categories, with replacements."""
         holes = holes_in(values)
         known = np.fromiter(map(self._known.__contains__, values.tolist()), bool)
         yield ~np.where(holes, self.missing, known), self.default
@@ -179,7 +179,7 @@ def clip_array(array: NDArray[Any], columns: Sequence[Column]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Domain:
-    """What records may be: what each column, and each target, may hold.
+    """Possible records: the allowed values of each column and target.
 
     Parameters
     ----------
@@ -191,9 +191,8 @@ class Domain:
 
     Notes
     -----
-    A map to a domain that is fixed before private records are seen keeps every
-    guarantee: neighboring databases stay neighbors, or become equal
-    (:ref:`thm-schema`).
+    A map to a domain fixed before private records are seen keeps every guarantee:
+    neighboring databases stay neighbors, or become equal (:ref:`thm-schema`).
 
     Examples
     --------
@@ -225,18 +224,18 @@ class Domain:
 
     @property
     def target_box(self) -> NDArray[np.float64] | None:
-        """The same of targets; None where there are none."""
+        """Lowest and highest targets; None without targets."""
         return _box(self.targets)
 
     def clip(
         self, X: Records, y: NDArray[Any] | None = None
     ) -> tuple[Records, NDArray[Any] | None]:
-        """Return records that are in the domain, without a word about what was not.
+        """Clip records to the domain, silently.
 
         Parameters
         ----------
         X : ndarray or data frame
-            Records as a :class:`RecordPool` has them, which are not changed.
+            Records in the form of a :class:`RecordPool`; they stay unchanged.
 
         y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets.
@@ -244,8 +243,8 @@ class Domain:
         Returns
         -------
         X : like `X`
-            Numbers are moved to the nearest end of their range, and what is no category
-            becomes the default. In a frame ranges are of floats, and categories of
+            Numbers are moved to the nearest end of their range, and unknown categories
+            become the default. In a frame ranges are of floats, and categories of
             objects (pandas) or of a type that has them (polars).
 
         y : ndarray or None

@@ -44,7 +44,7 @@ _Targets = NDArray[Any] | None
 
 
 class LearnedReference(SchemaReference):
-    """Records of a law that was learned with differential privacy, so it is public.
+    """Records of a distribution learned with differential privacy, hence public.
 
     Made by :func:`learn_reference`.
     """
@@ -73,7 +73,7 @@ class LearnedReference(SchemaReference):
 
     @property
     def whole(self) -> RecordPool:
-        """Records of the law, after some in which each declared category is."""
+        """Records of the learned law, after some with each declared category."""
         rng = np.random.default_rng(0)
         (X, y), (more, targets) = self._listing(rng=rng), self._draw(ROWS_OF_WHOLE, rng)
         if y is not None:
@@ -94,7 +94,7 @@ class LearnedReference(SchemaReference):
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of pairs, whose databases have as many records."""
+        """Return a source of pairs of databases with as many records."""
         if n_own == 1:
             raise ValueError(
                 "relation must be 'replace-one' with a LearnedReference, got "
@@ -103,7 +103,7 @@ class LearnedReference(SchemaReference):
         return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
 
     def shortcomings(self, **about: Any) -> dict[Assumption, str]:
-        """Return that the law is hardly more than noise, if it is."""
+        """Return a shortcoming if the learned law is hardly more than noise."""
         learning = self._learning
         n_columns = len(self._specs) + len(self._targets)
         if tells_something(learning.n_records, learning.epsilon, n_columns):
@@ -121,7 +121,7 @@ class LearnedReference(SchemaReference):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedSplit:
-    """A learned reference, and which of the records were not learned from.
+    """A learned reference, and the records left for the release.
 
     Made by :func:`learn_reference`. It has no record.
 
@@ -131,8 +131,7 @@ class LearnedSplit:
         What pairs are drawn from: public, by post-processing.
 
     others : ndarray of shape (n_others,)
-        Positions of the records that were not learned from, in random order: releases
-        are about these.
+        Positions of the records left for releases, in random order.
     """
 
     reference: LearnedReference
@@ -161,7 +160,7 @@ def learn_reference(
     Parameters
     ----------
     schema : SchemaReference
-        What columns and targets may hold, which is public. Records are clipped to it.
+        Public values of columns and targets. Records are clipped to it.
 
     X : array-like of shape (n_candidates, n_features)
         Private records.
@@ -173,7 +172,7 @@ def learn_reference(
         Privacy level of the learning, finite and above 0.
 
     fraction : float, default=0.2
-        Share of the records that is learned from, in (0, 1), rounded down. Public.
+        Share of the records to learn from, in (0, 1), rounded down. Public.
 
     noise_random_state : int, RandomState, Generator or None, default=None
         None: noise and split come from the operating system's cryptographic source.
@@ -196,11 +195,11 @@ def learn_reference(
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-learned`). A record that is learned from has
-    epsilon-differential privacy, for all pairs. Another one has what the releases
-    guarantee, outside a risk over pairs *of the learned law*: nothing carries that to
-    the population. In all the maximum of both. The caller must ensure that each person
-    has one record, that the number of records is public, and that releases are about
+    **Guarantee** (:ref:`thm-learned`). A record in the learning part has
+    epsilon-differential privacy, for all pairs. Another record has the guarantee of the
+    releases, outside a risk over pairs *of the learned law*; nothing extends it to the
+    population. In all the maximum of both. The caller must ensure that each person has
+    one record, that the number of records is public, and that releases are about
     ``X[split.others]``.
 
     The law has histograms of all columns and a Gaussian copula, by Laplace noise. The

@@ -41,13 +41,13 @@ class CallableReference(Reference):
         and the only source of randomness that it may use.
 
     description : str, default=None
-        What is written on a certificate. None: the name of the function.
+        Text for the certificate. None: the name of the function.
 
     Notes
     -----
     A generative model must have been fitted to public records, or with a guarantee of
-    its own. ``np.random.RandomState(rng.bit_generator)`` is the generator in the form
-    that those of scikit-learn take.
+    its own. ``np.random.RandomState(rng.bit_generator)`` is the same generator for
+    scikit-learn.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class CallableReference(Reference):
 
     @cached_property
     def sketch(self) -> RecordSketch | None:
-        """Hashes of a few records that it makes: they may be drawn from a table.
+        """Hashes of a few drawn records, which may come from a table.
 
         None where it makes none of that number.
         """
@@ -85,7 +85,7 @@ class CallableReference(Reference):
 
     @cached_property
     def form(self) -> PublicForm | None:
-        """Container and types of a few records that it makes, for all; None if none."""
+        """Container and types of a few drawn records, for all; None if none."""
         return self._of_a_few(PublicForm.of)
 
     def _of_a_few(self, make: Callable[..., Any]) -> Any:

@@ -206,19 +206,19 @@ def columns_of(records: Records) -> Iterator[NDArray[Any]]:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table: what is public of it, and must be the same of two.
+    """The public columns of a table, which two tables must share.
 
     Parameters
     ----------
     container : {"array", "frame", "sparse", "texts"} or None
-        What the records are in. None: not known.
+        Container of the records. None: not known.
 
     names : tuple of str or None
         Names of the columns, where they have some.
 
     kinds : tuple of str
-        What each column holds: "number", "boolean", "text", "date", "duration", "time",
-        or several of these. "missing" where nothing is there, which fits anything.
+        Kind of each column: "number", "boolean", "text", "date", "duration", "time", or
+        several of these; "missing" for an empty column, which fits anything.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Schema:
 
     @classmethod
     def of(cls, records: Records, names: Sequence[str] | None = None) -> Self:
-        """Return the schema of records; `names` for those that have none."""
+        """Return the schema of records; `names` for records without names."""
         records = rows_of(records)
         container = container_of(records)
         known = column_names(records) if names is None else tuple(names)
@@ -246,7 +246,7 @@ class Schema:
 
     @classmethod
     def of_width(cls, n_columns: int) -> Self:
-        """Return a schema of which nothing is known but the number of columns."""
+        """Return a schema that knows only the number of columns."""
         return cls(None, None, (MISSING,) * n_columns)
 
     @property

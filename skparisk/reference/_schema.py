@@ -260,17 +260,17 @@ ROWS_OF_WHOLE = 2048
 
 
 class SchemaReference(Held, Reference):
-    """Records drawn from declared columns, to which private records are clipped.
+    """Draw records from declared columns, and clip private records to them.
 
-    For when there are no public records, but a data dictionary: only what each column
-    may hold is public. Columns are independent of each other. Private values are moved
-    into the declared ranges, and unknown categories become the first one: silently, as
-    a word about it would be a release.
+    For a data dictionary without public records: only the allowed values of each column
+    are public. Columns are independent of each other. Private values are moved into the
+    declared ranges, and unknown categories become the first one: silently, as a word
+    about it would be a release.
 
     Parameters
     ----------
     columns : mapping of str to column, or list of columns
-        What each column holds, in their order; a list for arrays without names.
+        Values of each column, in order; a list for arrays without names.
 
         * ``(low, high)``: numbers, uniform.
         * ``range(18, 91)``: whole numbers, all as likely.
@@ -279,18 +279,18 @@ class SchemaReference(Held, Reference):
         * ``{"f": 3, "m": 1}``: categories and their weights.
 
     target : str, tuple of str, or column, default=None
-        Names of columns that are the targets, or what they hold: ``["no", "yes"]`` or
-        ``{"no": 9, "yes": 1}`` for classes, ``(0.0, 5e5)`` for numbers. None: none.
+        Names of the target columns, or their values: ``["no", "yes"]`` or ``{"no": 9,
+        "yes": 1}`` for classes, ``(0.0, 5e5)`` for numbers. None: none.
 
     missing : mapping of str or int to float, default=None
-        Shares of the values of a column, by name or position, that are missing, in
-        [0, 1). In other columns the middle of the range stands for a missing number;
-        but estimators that take only finite numbers refuse records with missing ones,
-        and their error tells that there are some.
+        Shares of missing values in a column, by name or position, in [0, 1). In other
+        columns the middle of the range replaces a missing number. But estimators of
+        finite numbers refuse records with missing ones, and their error reveals that
+        there are some.
 
     container : {"pandas", "polars", "array"}, default=None
-        What the records are in. None: a data frame of pandas where there are names, and
-        else an array.
+        Container of the records. None: a data frame of pandas where there are names,
+        and else an array.
 
     Raises
     ------
@@ -300,13 +300,13 @@ class SchemaReference(Held, Reference):
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-schema`). The records in which two databases differ are
-    drawn afresh for each pair, the shared ones from other simulated rows. The risk is
-    exact for two records of the declared law, and for whole databases if differences do
-    not depend on shared records, as for sums and means. Real people are not of that
-    law: of logistic regression, five times as many pairs exceed the level. So the
-    guarantee does not stand (:attr:`~skparisk.Certificate.private` is False), and fits
-    warn, before :func:`~skparisk.audit_reference` supports it with real records. For
+    **Guarantee** (:ref:`thm-schema`). The differing records are drawn afresh for each
+    pair, the shared ones from other simulated rows. The risk is exact for two records
+    of the declared law, and for whole databases if differences do not depend on shared
+    records, as for sums and means. Real people are not of that law: of logistic
+    regression, five times as many pairs exceed the level. So the guarantee does not
+    stand (:attr:`~skparisk.Certificate.private` is False), and fits warn, before
+    :func:`~skparisk.audit_reference` supports it with real records. For
     :func:`~skparisk.learn_reference` the schema only declares columns.
 
     Examples
@@ -374,16 +374,16 @@ class SchemaReference(Held, Reference):
 
     @classmethod
     def from_toml(cls, path: Any) -> Self:
-        """Return a schema that is written in a file.
+        """Return the schema in a TOML file.
 
         Parameters
         ----------
         path : str or path-like
-            A file of TOML. ``[columns.NAME]`` has one of ``range = [18, 90]``,
-            ``whole = [0, 12]`` (both ends included), and ``categories = ["f", "m"]``,
-            maybe with ``weights = [3, 1]``; and maybe ``missing = 0.05``. On top,
-            ``target`` is a name or a list of names, or ``[target]`` a column as above;
-            and ``container`` is that of the class.
+            A file of TOML. ``[columns.NAME]`` has one of ``range = [18, 90]``, ``whole
+            = [0, 12]`` (both ends included), and ``categories = ["f", "m"]``, maybe
+            with ``weights = [3, 1]``; and maybe ``missing = 0.05``. At the top,
+            ``target`` is a name or a list of names, or ``[target]`` a column as above.
+            ``container`` is as for the class.
 
         Raises
         ------
@@ -403,7 +403,7 @@ class SchemaReference(Held, Reference):
         return cls(**_read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
-        """Return records that are simulated.
+        """Return simulated records.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class SchemaReference(Held, Reference):
             How many, >= 1.
 
         rng : numpy.random.Generator
-            What they are drawn with.
+            Generator to draw with.
 
         Returns
         -------
@@ -445,7 +445,7 @@ class SchemaReference(Held, Reference):
         return as_targets(y, "y of the reference")
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same schema with what `encode` makes of its targets."""
+        """Return the same schema with `encode` applied to its targets."""
         return self._with([spec.encoded(encode) for spec in self._targets])
 
     def _with(self, targets: list[Spec]) -> Self:
@@ -468,19 +468,19 @@ class SchemaReference(Held, Reference):
 
     @property
     def domain(self) -> Domain:
-        """What private records are clipped to."""
+        """Domain to which private records are clipped."""
         return self._domain
 
     @property
     def declared(self) -> dict[str, Column]:
-        """What each column that has a name may hold, targets last."""
+        """Declared values of each named column, targets last."""
         names = [*(self._names or ()), *self._target_names]
         columns = [*self.domain.columns, *self.domain.targets]
         return dict(zip(names, columns, strict=False))  # targets may have no name
 
     @cached_property
     def form(self) -> PublicForm:
-        """Container and types of the records that are drawn."""
+        """Container and types of the drawn records."""
         return PublicForm.of(*self._listing())
 
     @cached_property
@@ -500,7 +500,7 @@ class SchemaReference(Held, Reference):
 
     @property
     def whole(self) -> RecordPool:
-        """Simulated records in which each declared category is."""
+        """Simulated records that include each declared category."""
         return RecordPool(*self._listing(ROWS_OF_WHOLE))
 
     def _listing(self, least: int = 2, rng: Any = 0) -> _Drawn:
@@ -512,7 +512,7 @@ class SchemaReference(Held, Reference):
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of pairs, with simulated records that they share."""
+        """Return a source of pairs, which share simulated records."""
         rng = np.random.default_rng(seed)
         size = n_shared
         if n_pairs > 1:

@@ -42,7 +42,7 @@ _DRAW = 0x5EC4E7
 
 @dataclass(frozen=True, repr=False)
 class SecretSample(Held):
-    """A random part of the private records: protects who is in it.
+    """Draw a secret part of the private records, and protect its membership.
 
     Of the N records of `fit`, n are drawn in secret, without replacement, in random
     order; the model is trained on these. Pairs of neighboring databases are drawn from
@@ -57,18 +57,18 @@ class SecretSample(Held):
     Parameters
     ----------
     fraction : float, default=0.5
-        Share of the records that is used, in (0, 1): n is ``fraction * N``, rounded
-        down, from 1 to N - 1. Public.
+        Share of the records to use, in (0, 1): n is ``fraction * N``, rounded down,
+        from 1 to N - 1. Public.
 
     Notes
     -----
     **Guarantee** (:ref:`thm-secret-sample`). Against someone who knows all N records,
-    and all members but for one swap. The scale and the shape of the noise depend on
-    all N records, and not on who is a member. With `groups` a record is a person with
-    all of their rows. The caller must ensure that each person is one record among the
-    N, that `fraction` is public, and that no other sample of these records is drawn. A
-    second draw in the same process is refused while a ledger
-    is open, and else is a :class:`~skparisk.PrivacyLeakWarning` and on the certificate.
+    and all members but for one swap. The scale and the shape of the noise depend on all
+    N records, not on the members. With `groups` a record is a person with all of their
+    rows. The caller must ensure that each person is one record among the N, that
+    `fraction` is public, and that no other sample of these records is drawn. A second
+    draw in the same process is refused while a ledger is open, and else is a
+    :class:`~skparisk.PrivacyLeakWarning` and on the certificate.
 
     Public records (`X_reference`) only give classes, and structure, such as categories,
     to :class:`~skparisk.PrivateEstimator`.
@@ -91,7 +91,7 @@ class SecretSample(Held):
         object.__setattr__(self, "fraction", fraction)
 
     def n_members(self, n_candidates: int) -> int:
-        """Return how many of so many records are used.
+        """Return the number of members among so many records.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class SecretSample(Held):
         Raises
         ------
         ValueError
-            If that is none of them.
+            If no record would be a member.
         """
         n_members = min(math.floor(self.fraction * n_candidates), n_candidates - 1)
         if n_members < 1:
@@ -126,7 +126,7 @@ class SecretSample(Held):
         groups: Any = None,
         noise_random_state: Any = None,
     ) -> SecretDraw:
-        """Draw who is used, once, for several releases.
+        """Draw the members once, for several releases.
 
         Parameters
         ----------
@@ -142,13 +142,13 @@ class SecretSample(Held):
 
         noise_random_state : int, RandomState, Generator or None, default=None
             None: the members come from the operating system's cryptographic source.
-            Anything else is for tests, and warns: what is released is not private.
+            Anything else is for tests, and warns: the release is not private.
 
         Returns
         -------
         draw : SecretDraw
-            The `reference` for a sampler. It knows who was drawn, so it shows nothing
-            and cannot be pickled. Fitted attributes never refer to it.
+            The `reference` for a sampler. It knows the members, so it shows nothing and
+            cannot be pickled. Fitted attributes never refer to it.
 
         Raises
         ------
@@ -158,8 +158,8 @@ class SecretSample(Held):
         Notes
         -----
         **Guarantee** (:ref:`thm-secret-sample`). Levels, deltas and risks of several
-        releases about the same members add up, for queries that were fixed before the
-        first of them.
+        releases about the same members add up, for queries fixed before the first of
+        them.
 
         Examples
         --------

@@ -115,9 +115,9 @@ class TableReference(Held, Reference):
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        Public records: numbers, texts, booleans and dates, some of which may be
-        missing, in an array or a data frame of pandas or polars; a sparse matrix; or
-        texts, of shape (n_rows,). Most queries take only finite numbers.
+        Public records: numbers, texts, booleans and dates, possibly missing, in an
+        array or a data frame of pandas or polars; a sparse matrix; or texts, of shape
+        (n_rows,). Most queries take only finite numbers.
 
     y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
         Their targets: finite numbers, or labels, of shape (n_rows,).
@@ -126,12 +126,12 @@ class TableReference(Held, Reference):
         How databases are drawn from the table. Rows are taken to be independent draws
         from a population, one row a person.
 
-        * "leave-out": databases share none of the records in which they differ. Shared
-          records are drawn without replacement, as people are, if a database has at
-          most half as many records as the table has rows; else with replacement. The
-          guarantee is over resamples of the table. For new people the risk is at most
-          ``4 / (n_rows + 1)`` larger if differences do not depend on shared records, as
-          for sums and means, and the shape of the noise is not learned from the table
+        * "leave-out": databases share none of their differing records. Shared records
+          are drawn without replacement, as people are, if a database has at most half
+          as many records as the table has rows; else with replacement. The guarantee is
+          over resamples of the table. For new people the risk is at most ``4 / (n_rows
+          + 1)`` larger if differences do not depend on shared records, as for sums and
+          means, and the shape of the noise is not learned from the table
           (:ref:`thm-leave-out`); for others it is not known.
         * "split": each pair of rows of one half of the table is used once, and shared
           records are drawn from the other half. The guarantee is exact for two records
@@ -140,8 +140,8 @@ class TableReference(Held, Reference):
 
     groups : array-like of shape (n_rows,), default=None
         Whose each row is: ids of any kind. A record is then a person with all of their
-        rows, and so is what the claim protects (:ref:`thm-people`). They are kept
-        with the table, and not by what is fitted with it.
+        rows, and the claim protects people (:ref:`thm-people`). The table keeps them;
+        fitted estimators do not.
 
     Raises
     ------
@@ -191,7 +191,7 @@ class TableReference(Held, Reference):
 
     @property
     def n_records(self) -> int:
-        """Number of records: of rows, or of people with all of their rows."""
+        """Number of records: rows, or people with all of their rows."""
         return self.pool.n_records
 
     @property
@@ -221,7 +221,7 @@ class TableReference(Held, Reference):
 
     @property
     def numbers(self) -> Self:
-        """The same table as an array of finite numbers; itself where it is that.
+        """The same table as an array of finite numbers; itself if it is one.
 
         Raises
         ------
@@ -254,11 +254,11 @@ class TableReference(Held, Reference):
 
     @property
     def whole(self) -> RecordPool | None:
-        """All rows, but where rows that are used once must not be looked at."""
+        """All rows, unless pairs must see each row only once."""
         return self.pool if self.sampling == "leave-out" else None
 
     def n_independent(self, n_own: int) -> int | None:
-        """Return how many pairs have rows of their own."""
+        """Return the number of pairs with rows of their own."""
         return self.n_records // n_own
 
     def _with(self, pool: RecordPool, **changed: Any) -> Self:
@@ -338,7 +338,7 @@ class TableReference(Held, Reference):
 
     @property
     def for_new_people(self) -> str | None:
-        """What the risk means for new people, where it is over resamples."""
+        """Risk for new people, if it is over resamples of the table."""
         if not self.is_thin:
             return None
         if self.is_cross_fitted:
@@ -350,12 +350,12 @@ class TableReference(Held, Reference):
 
     @property
     def is_thin(self) -> bool:
-        """Whether pairs have the law of real ones, but depend on each other."""
+        """Whether pairs are distributed like real ones, but depend on each other."""
         return self.sampling == "leave-out"
 
     @property
     def sketch(self) -> RecordSketch:
-        """Hashes of the rows of the table, by which to know them again.
+        """Hashes of the rows of the table, for recognition.
 
         Made anew each time, as their owner may have changed them meanwhile.
         """
@@ -392,7 +392,7 @@ class TableReference(Held, Reference):
         return LeaveOut(*shape, replacement=not room)
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
-        """Return why the table may not be like people, each with a sentence."""
+        """Return reasons to doubt that the table describes people, with sentences."""
         found, n_rows = {}, self.n_records
         if n_rows < _ROWS_PER_OUTPUT * n_outputs:
             found[Assumption.FEW_ROWS] = (

@@ -1,4 +1,4 @@
-"""The report: what is filed of a certificate or a ledger, as HTML, JSON or Markdown."""
+"""Reports: a certificate or a ledger as HTML, JSON or Markdown, for filing."""
 
 from skparisk.report._report import Check, Policy, Report
 

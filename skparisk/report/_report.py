@@ -122,7 +122,7 @@ class Policy:
 
     @classmethod
     def from_toml(cls, path: Any) -> Self:
-        """Return the policy of a file of TOML, with the parameters as its keys.
+        """Return the policy in a TOML file, with the parameters as keys.
 
         Raises
         ------
@@ -140,12 +140,12 @@ class Policy:
         return cls(**rules)
 
     def check(self, certificate: Claim, *others: Claim) -> tuple[Check, ...]:
-        """Return what each rule says.
+        """Return the result of each rule.
 
         Parameters
         ----------
         certificate : Certificate
-            What is checked.
+            The certificate to check.
 
         *others : Certificate
             Of other releases of the same records, such as private scores. All
@@ -155,8 +155,8 @@ class Policy:
         Returns
         -------
         checks : tuple of Check
-            Of the guarantee, and of each rule that is set, in the order of the
-            parameters. Without a guarantee no limit is kept.
+            For the guarantee, and for each rule in use, in the order of the parameters.
+            Without a guarantee no limit is kept.
         """
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
@@ -561,21 +561,21 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 class Report:
-    """What is filed of a release: its claim, what it rests on, and what it means.
+    """Document of a release: its claim, assumptions and consequences.
 
     Parameters
     ----------
     source : fitted estimator, Certificate, FiledCertificate, mechanism or PrivacyLedger
-        What was released. Of a ledger, all its releases together.
+        The release. Of a ledger, all its releases together.
 
     ledger : PrivacyLedger, default=None
-        What the release was charged to. None: that of `source`, if it is one.
+        Ledger that the release was charged to. None: `source`, if it is one.
 
     policy : Policy, default=None
         Limits that it is checked against.
 
     files : list of path-like, default=()
-        Files that are released: their SHA-256 is in the report.
+        Released files; the report has their SHA-256.
 
     scores : mapping of str to PrivateScore, number or text, default=None
         By name. A :class:`~skparisk.metrics.PrivateScore` adds to the claim in the
@@ -585,11 +585,11 @@ class Report:
     about : mapping of str to str, default=None
         Declarations, taken over as they are: project, data_set, product, use, not_for,
         controller, purpose, legal_basis, requester, contact, reviewer, review_date,
-        reference_source. What is not given is an empty line.
+        reference_source. Missing entries become empty lines.
 
     details : mapping of str to mapping of str to str, default=None
-        Rows to add on what is "released", on the "reference" and on the "quality": of
-        public things and of what is released alone.
+        Rows to add to the sections "released", "reference" and "quality": about public
+        things and the release alone.
 
     Attributes
     ----------
@@ -609,10 +609,10 @@ class Report:
 
     Notes
     -----
-    `id` is the SHA-256 of the document: an edited report has another one. That is no
-    signature: file the id, or the report, where it cannot be exchanged. The decision is
-    left blank, and :meth:`decide` makes a new document of it. A page has its document
-    in it, and its id on each sheet of paper.
+    `id` is the SHA-256 of the document: an edited report has another one. An id is no
+    signature: file it, or the report, where nobody can replace it. The decision is left
+    blank, and :meth:`decide` makes a new document of it. A page has its document in it,
+    and its id on each sheet of paper.
 
     Examples
     --------
@@ -689,7 +689,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], /) -> Self:
-        """Return the report of a document, such as one that was saved as JSON.
+        """Return the report in a document, such as a saved JSON file.
 
         Raises
         ------
@@ -712,7 +712,7 @@ class Report:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the report that was saved as JSON or HTML.
+        """Return a report saved as JSON or HTML.
 
         Raises
         ------
@@ -743,7 +743,7 @@ class Report:
 
     @property
     def claims(self) -> list[Claim]:
-        """The claim, and those of private scores."""
+        """The claims of the release and of its private scores."""
         private = [one["certificate"] for one in self.document["scores"]]
         scores = [FiledCertificate.from_dict(each) for each in private if each]
         return [self.certificate, *scores]
@@ -751,7 +751,7 @@ class Report:
     def decide(
         self, *, checker: str, decision: str, date: str = "", reason: str = ""
     ) -> Self:
-        """Return the report with a decision: a new one, which names the id of this one.
+        """Return a new report with a decision, which names the id of this one.
 
         Parameters
         ----------
@@ -773,7 +773,7 @@ class Report:
 
     @property
     def id(self) -> str:
-        """SHA-256 of all that it says."""
+        """SHA-256 of the contents."""
         return str(self.document["id"])
 
     @property
@@ -786,15 +786,15 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """Whether the guarantee stands, for whom, and if not why."""
+        """Verdict: the guarantee stands, and for whom, or why it does not."""
         return words.verdict(self.certificate)
 
     def to_json(self) -> str:
-        """Return it as strict JSON."""
+        """Return strict JSON."""
         return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
 
     def to_html(self) -> str:
-        """Return it as a page that needs no other file, no script and no network.
+        """Return an HTML page that needs no other file, no script and no network.
 
         On paper each page has the id and its number. The document is in it.
         """
@@ -817,7 +817,7 @@ class Report:
         )
 
     def to_markdown(self) -> str:
-        """Return it as Markdown with a head of YAML, as model cards have."""
+        """Return Markdown with a YAML head, as in model cards."""
         claim = self.document["certificate"]
         names = ("epsilon", "delta", "risk", "relation", "private")
         head = {
@@ -843,7 +843,7 @@ class Report:
         return re.sub("\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that ends in .html, .json or .md, and replace that."""
+        """Write or replace a file with the ending .html, .json or .md."""
         write_new(Path(path), self._content(path), force=True)
 
     def _content(self, path: str | os.PathLike[str]) -> bytes:

@@ -13,7 +13,7 @@ from skparisk.core.laws import NORMS, Law, as_law
 
 
 class KnownSensitivity(BaseEstimator):
-    """A bound on how far answers on neighboring databases are apart, and the noise.
+    """A bound on the distance of answers on neighboring databases, and the noise.
 
     For ``sensitivity=`` of the estimators, which have the privacy level. A plain number
     is short for ``KnownSensitivity(number)``: Laplace noise, and a risk of 0.
@@ -25,7 +25,7 @@ class KnownSensitivity(BaseEstimator):
         checked.
 
     norm : {"l1", "l2", "sup"}, default="l1"
-        Norm of the distance that it bounds; must be that of the law.
+        Norm of the bounded distance; must be the norm of the law.
 
     law : {"laplace", "gaussian"} or Law, default="laplace"
         Law of the noise.

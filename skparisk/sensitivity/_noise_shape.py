@@ -60,15 +60,14 @@ def fit_noise_shape(
     weights: NDArray[np.float64] | None = None,
     n_independent: int | None = None,
 ) -> NoiseShape:
-    """Return the shape of noise that fits how answers differ on public pairs.
+    """Return the noise shape that fits the differences on public pairs.
 
     Parameters
     ----------
     name : {"isotropic", "diagonal", "whitened"}
-        The same for all outputs; in proportion to the root mean square of each
-        output; or with their second moments, which are shrunk by Ledoit and Wolf's
-        rule so that few pairs do. "whitened" is "diagonal" where there are more outputs
-        than pairs.
+        The same for all outputs; in proportion to the root mean square of each output;
+        or with their second moments, shrunk by Ledoit and Wolf's rule for few pairs.
+        "whitened" is "diagonal" with more outputs than pairs.
 
     differences : ndarray of shape (n_pairs, n_outputs)
         Answer on the first database minus answer on the second, finite. Not used for

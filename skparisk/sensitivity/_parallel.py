@@ -71,7 +71,7 @@ def sample_differences(
     random_state: Any = None,
     verbose: int = 0,
 ) -> NDArray[np.float64]:
-    """Return how much the query differs on each of many sampled pairs.
+    """Return the differences of a query on many sampled pairs.
 
     Rubinstein and Aldà, ICML 2017, Algorithm 1, all of its iterations; the position of
     the record that changes is drawn as well.
@@ -79,7 +79,7 @@ def sample_differences(
     Parameters
     ----------
     query : Query
-        What to answer on both databases of a pair.
+        Query to answer on both databases of a pair.
 
     reference : Reference
         Where records come from.
@@ -93,8 +93,8 @@ def sample_differences(
     Returns
     -------
     differences : ndarray of shape (n_pairs, n_outputs)
-        Infinite for a pair of which one database has no answer: the query failed, or
-        returned NaN or infinity.
+        Infinite for a pair with an unanswered database: the query failed, or returned
+        NaN or infinity.
 
     Raises
     ------

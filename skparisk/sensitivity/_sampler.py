@@ -244,9 +244,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ``f(X)`` or ``f(X, y)`` of records as they are given, so that a data frame stays
         one; returns a number or a vector; see
         :class:`~skparisk.queries.FunctionQuery`. None: each record by itself (the
-        local model), see `transform`. `fit` copies it, as what is changed in it later,
-        such as a list in a partial, was not sampled; what a function reads of globals,
-        of a closure or of its defaults cannot be copied, and must stay as it is.
+        local model), see `transform`. `fit` copies it, because later changes to it,
+        such as to a list in a partial, were not sampled. Globals, closures and defaults
+        of a function cannot be copied, and must stay as they are.
 
     epsilon : float, default=1.0
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
@@ -254,14 +254,14 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     gamma : float, default=0.05
         Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. Noise from
         a table of N rows is calibrated to a little less, ``gamma - (1 - gamma) / M``
-        with ``M = N // 2``: its pairs tell no more of new people than M independent
+        with ``M = N // 2``: its pairs say no more about new people than M independent
         ones (:ref:`thm-leave-out`).
 
     advantage : float, default=None
-        Instead of `epsilon`: the most that an attacker may gain on average over pairs,
-        in (0, 1), who knows all but which of two databases it was (the total variation
-        of the two releases). With an advantage of 0.1 guesses are right at most 55
-        times in 100 on average, and post-processing does not change that. `epsilon` and
+        Instead of `epsilon`: largest average gain over pairs, in (0, 1), of an attacker
+        who knows all but which of two databases was used (the total variation of the
+        two releases). With an advantage of 0.1 guesses are right at most 55 times in
+        100 on average, and post-processing does not change that. `epsilon` and
         `randomness` are then not used, `gamma` is the share of pairs that
         ``certificate_.advantage.quantile`` leaves out, `delta` must be 0 and
         `calibration` "exchangeable".
@@ -271,7 +271,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         0 for Gaussian noise. Not used with "both".
 
     randomness : {"implicit", "both"}, default="implicit"
-        What the risk is taken over.
+        Source of the risk.
 
         * "implicit": the pair of databases. Outside the risk, the level holds for all
           that may be released.
@@ -291,15 +291,14 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     noise_shape : {"auto", "isotropic", "diagonal", "whitened"} or NoiseShape, \
 default="auto"
-        How much noise each direction of the answer gets: the same for all outputs; in
-        proportion to how far each output moves; or as their covariance is (that is
-        "diagonal" with more outputs than pairs to learn from), and where the query
-        knows what outputs are for, so that predictions suffer least. The last two take
-        half of the pairs to learn that (2048 at the most). "auto" is "whitened" or
-        "diagonal", whichever brings more by the pairs that it is learned from, and
-        "isotropic" for one output, a choice, no noise, and where `gamma` leaves fewer
-        than 16 pairs. The certificate names the shape. One that is given must not
-        depend on the private data.
+        Noise in each direction of the answer: equal for all outputs; proportional to
+        the moves of each output; or shaped like their covariance ("diagonal" with more
+        outputs than pairs to learn from). If the query knows the use of its outputs,
+        the last shape makes predictions suffer least. The last two take half of the
+        pairs, at most 2048, to learn it. "auto" is "whitened" or "diagonal", whichever
+        gains more on these pairs. It is "isotropic" for one output, a choice, no noise,
+        and if `gamma` leaves fewer than 16 pairs. The certificate names the shape. A
+        given shape must not depend on the private data.
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the sampled pairs is used: see
@@ -329,25 +328,25 @@ default="auto"
         public but for that one record.
 
     n_pairs : int or "auto", default="auto"
-        Sampled pairs. More pairs mean a risk closer to `gamma`, so less noise;
-        see :func:`~skparisk.core.required_pairs` for the least. "auto": 1000 at
-        the usual targets; else five times the fewest that `calibration` needs, and
-        those that the shape is learned from.
+        Number of sampled pairs. More pairs mean a risk closer to `gamma`, so less
+        noise; see :func:`~skparisk.core.required_pairs` for the least. "auto": 1000 at
+        the usual targets; else five times the fewest that `calibration` needs, plus the
+        pairs for the shape.
 
     neighbors_per_database : int, default=1
         Pairs that have their first database in common, >= 1: each sampled database is
         compared with as many neighbors, which differ from it in another record. Saves
         most of the time where it is answered slowly, and its neighbors fast, as by
-        linear models, or references draw slowly. What the risk counts are databases:
-        ``n_pairs / neighbors_per_database`` of them, so that few cost noise
-        (:ref:`thm-groups`). Only for "exchangeable"; 1 for sums over records.
-        With more than one, ``n_pairs="auto"`` draws 250 databases at the usual targets.
+        linear models, or references draw slowly. The risk counts databases, ``n_pairs /
+        neighbors_per_database`` of them, and few databases cost noise
+        (:ref:`thm-groups`). Only for "exchangeable"; 1 for sums over records. With more
+        than one, ``n_pairs="auto"`` draws 250 databases at the usual targets.
 
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the sampling of pairs, which is public; never the noise.
+        Seeds the public sampling of pairs, never the noise.
 
     noise_random_state : int, RandomState, Generator or None, default=None
         None: the noise comes from the operating system's cryptographic source.
@@ -387,17 +386,17 @@ default="auto"
         Adds the noise; ``mechanism_.covariance()`` is for standard errors.
 
     claim_ : ClaimOfPairs
-        Certificate and pairs, which are private together or not at all.
+        Certificate and pairs, either both private or both public.
 
     pairs_ : SampledPairs
-        What was sampled, one object for all samplers that are calibrated from it, so
-        that it is dropped from all of them if the reference turns out to be private.
+        Sampled pairs, one object for all samplers calibrated from them. All of them
+        lose the pairs if the reference turns out to be private.
 
     query_ : Query
-        What was sampled.
+        The sampled query.
 
     n_pairs_ : int
-        Pairs that were sampled.
+        Number of sampled pairs.
 
     n_records_, n_outputs_, n_features_in_ : int
         Records, released numbers and features of a database.
@@ -476,9 +475,9 @@ default="auto"
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            The public reference, unless `reference` is given: then it only tells
-            the columns and, if `n_records` is None, the number of records. For the draw
-            of a secret sample: the private records that were drawn from.
+            The public reference, unless `reference` is given. Then it only defines the
+            columns and, if `n_records` is None, the number of records. For the draw of
+            a secret sample: all private records behind it.
 
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets, if `query` takes them.
@@ -490,10 +489,10 @@ default="auto"
         Raises
         ------
         ValueError
-            If a parameter is out of range, a number is not finite (NaN is left to a
-            query of any table), targets are missing, or the query cannot be copied,
-            does not return numbers, always as many, or answers differently when it is
-            asked twice.
+            If a parameter is out of range, a number is not finite (queries of any table
+            may take NaN), or targets are missing. If the query cannot be copied, does
+            not return a fixed number of numbers, or answers differently when asked
+            twice.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
@@ -642,16 +641,15 @@ default="auto"
     ) -> Self:
         """Return a sampler for another target, from the same sampled pairs.
 
-        What concerns the guarantee and the noise is taken as it is set now:
-        `delta`, `randomness`, `law`, `noise_shape`, `calibration`,
-        `failure_prob` and `noise_random_state`. What was sampled stays what it was at
-        `fit`.
+        What concerns the guarantee and the noise is taken as it is set now: `delta`,
+        `randomness`, `law`, `noise_shape`, `calibration`, `failure_prob` and
+        `noise_random_state`. The pairs stay as sampled in `fit`.
 
         Parameters
         ----------
         epsilon, gamma, advantage : float, default=None
-            As the parameters of the class. None: as they are set now. An `epsilon` that
-            is given takes the place of an advantage.
+            As the parameters of the class. None: as they are set now. A given `epsilon`
+            replaces an advantage.
 
         Returns
         -------
@@ -672,7 +670,7 @@ default="auto"
         Warns
         -----
         ReferenceWarning
-            If the reference is a table that cannot carry the risk that is asked for.
+            If the reference is a table that cannot carry the requested risk.
         """
         check_is_fitted(self, "mechanism_")
         if epsilon is not None and advantage is not None:
@@ -759,12 +757,12 @@ default="auto"
 
     @property
     def certificate_(self) -> Certificate:
-        """The whole claim; of pairs that turned out to be private, as it is then."""
+        """The whole claim, weakened if the pairs turned out to be private."""
         return self.claim_.certificate
 
     @property
     def pairs_(self) -> SampledPairs:
-        """What was sampled, shared by all samplers that are calibrated from it."""
+        """Sampled pairs, shared by all samplers calibrated from them."""
         return self.claim_.pairs
 
     @property
@@ -773,7 +771,7 @@ default="auto"
 
     @property
     def n_pairs_(self) -> int:
-        """Pairs that were sampled."""
+        """Number of sampled pairs."""
         return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
 
     n_records_ = _shown("_evidence.n_records", "Records of a database.")
@@ -792,7 +790,7 @@ default="auto"
 
     @property
     def sensitivities_(self) -> NDArray[np.float64]:
-        """Norms of the pairs that calibrate, in the coordinates of the noise."""
+        """Norms of the calibrating pairs, in the coordinates of the noise."""
         pairs = self._kept_pairs()
         pairs = pairs.take(slice(self._evidence.n_shape_pairs or 0, None))
         shape = getattr(self.mechanism_, "shape", NoiseShape())
@@ -823,10 +821,10 @@ default="auto"
         Parameters
         ----------
         X : array-like of shape (n_records, n_features)
-            Private records, as many as were sampled (with "add-remove", or one
-            less). A table of any kind for a query that takes one; columns of a data
-            frame are given to it in the types of the public ones. With the draw of a
-            :class:`~skparisk.SecretSample` as `reference`: all that were drawn from,
+            Private records, as many as were sampled (with "add-remove", or one less). A
+            table of any kind for a query that takes one; columns of a data frame are
+            given to it in the types of the public ones. With the draw of a
+            :class:`~skparisk.SecretSample` as `reference`: all records behind it,
             though the query is answered about the members.
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
@@ -838,7 +836,7 @@ default="auto"
         Returns
         -------
         released : ndarray of shape (n_outputs,) or int
-            For "exponential" the index of the candidate that was chosen.
+            For "exponential" the index of the chosen candidate.
 
         Raises
         ------
@@ -847,9 +845,10 @@ default="auto"
             the data are records that the reference was learned from.
 
         IncompatibleError
-            If the data have another number of records or of targets than was sampled
-            for, labels for numbers, the answer another number of outputs, or the noise
-            was seeded after `fit`; or steps of a Pipeline before it learn from them.
+            If the data have another number of records or targets than the sampled
+            databases, labels for numbers, or another number of outputs. If the noise
+            was seeded after `fit`, or steps of a Pipeline before it learn from the
+            data.
 
         BudgetExceededError
             If a ledger is open and refuses.
@@ -973,7 +972,7 @@ default="auto"
         return np.asarray(self._release(None, X, None))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Sample from data and release the same data; warns, as they are private.
+        """Sample from the private data themselves and release them, with a warning.
 
         With a `reference` nothing is sampled from them.
 

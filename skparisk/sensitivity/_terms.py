@@ -67,24 +67,24 @@ def calibrate(
     reference: str | None = _GIVEN,
     random_state: Any = None,
 ) -> tuple[Noise, Certificate]:
-    """Return noise that is calibrated to given differences, and its certificate.
+    """Return noise calibrated to given differences, and its certificate.
 
     Parameters
     ----------
     differences : array-like of shape (n_pairs, n_outputs), or SampledPairs
-        Answer on the first database minus answer on the second, for pairs that are
-        independent and alike, or exchangeable. Infinite without an answer.
+        Answer on the first database minus answer on the second, for independent,
+        identically distributed or exchangeable pairs. Infinite without an answer.
 
     target : Target
-        What is asked for.
+        The request.
 
     law : {"laplace", "gaussian", "exponential"} or Law, default="laplace"
-        Law of the noise, and so the norm in which answers are apart.
+        Law of the noise, and so the norm for the distance of answers.
 
     shape : {"isotropic", "diagonal", "whitened", "auto"} or NoiseShape, \
 default="isotropic"
-        How much noise each direction of the answer gets. "diagonal" and "whitened" take
-        half of the pairs to learn it (2048 at the most); "auto" is as for
+        Noise in each direction of the answer. "diagonal" and "whitened" take half of
+        the pairs, at most 2048, to learn it; "auto" is as for
         :class:`~skparisk.SensitivitySampler`.
 
     rule : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
@@ -100,8 +100,8 @@ default="isotropic"
         Where the databases come from, for the certificate.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of the noise that pairs are tried with; not those of
-        `SampledPairs`, which has its own.
+        Seeds the draws of the noise that pairs are tried with, except for
+        `SampledPairs`, which has its own seed.
 
     Returns
     -------
@@ -122,8 +122,8 @@ default="isotropic"
     Notes
     -----
     **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-critical-scale`,
-    :ref:`thm-gaussian`, :ref:`thm-noise-shape`, :ref:`thm-advantage`). What the
-    certificate says, on the caller's word that the differences are those of such pairs.
+    :ref:`thm-gaussian`, :ref:`thm-noise-shape`, :ref:`thm-advantage`). As on the
+    certificate, on the caller's word that the differences come from such pairs.
 
     Examples
     --------

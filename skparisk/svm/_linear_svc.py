@@ -10,7 +10,7 @@ from skparisk.queries import LinearSVCQuery
 
 
 class PrivateLinearSVC(PrivateLinearClassifier):
-    """Linear support vector machine whose coefficients are private.
+    """Linear support vector machine with private coefficients.
 
     Minimizes what scikit-learn's `LinearSVC` does, closely, and releases the
     coefficients and intercepts once, with noise. Everything else, predictions included,
@@ -19,27 +19,27 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     Parameters
     ----------
     C : float, "auto" or None, default=None
-        Weight of the losses, > 0, as in `LinearSVC`: the larger it is, the
-        smaller is the penalty. "auto": the one with which simulated releases on the
-        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
-        as "auto" where there is a public reference to choose on and `epsilon` is
-        finite; that of a fitted sampler; else 1.0, as in `LinearSVC`.
+        Weight of the losses, > 0, as in `LinearSVC`; a larger weight means a smaller
+        penalty. "auto": the best weight in simulated releases on the public reference,
+        at no privacy cost (:ref:`choice-of-penalty`). None: "auto" if there is a public
+        reference and `epsilon` is finite; else the weight of a fitted sampler; else
+        1.0, as in `LinearSVC`.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        Loss of a record that is not beyond the margin.
+        Loss of a record within the margin.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     fit_intercept : bool, default=True
-        Whether there is an intercept, which is then released too.
+        Whether to fit and release an intercept.
 
     intercept_scaling : float, default=1.0
         Value, > 0, of a constant column; the intercept is its coefficient times this
         value. The larger it is, the less the intercept is penalized.
 
     sensitivity : SensitivitySampler, float or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. Not "bound", which
+        Source of the sensitivity: :ref:`private-parameters`. Not "bound", which
         :class:`~skparisk.PrivateLogisticRegression` has.
 
     classes, n_jobs, random_state, noise_random_state, verbose
@@ -52,13 +52,13 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     C_ : float
-        The weight that was used.
+        The weight in use.
 
     penalty_choice_ : PenaltyChoice or None
-        What was compared to choose it, if it was chosen.
+        Comparison behind the choice, if there was one.
 
     released_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`.
+        The release, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -67,9 +67,9 @@ class PrivateLinearSVC(PrivateLinearClassifier):
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
-    Private data that lack a class are fitted without a word, as an error would tell.
+    Private data without a class are fitted silently, because an error would reveal it.
 
     Examples
     --------

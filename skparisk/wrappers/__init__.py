@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator, made private."""
+"""Make any scikit-learn estimator private."""
 
 from skparisk.wrappers._estimator import PrivateEstimator
 

@@ -321,9 +321,9 @@ _NEW_PEOPLE = (
 class PrivateEstimator(
     ServedMethods, Unpadded, PrivateMixin, CorrectionMixin, BaseEstimator
 ):
-    """Any scikit-learn estimator, made private.
+    """Make any scikit-learn estimator private.
 
-    Fits the estimator, and releases what it learned once, with noise. Predictions,
+    Fits the estimator, and releases its fitted numbers once, with noise. Predictions,
     transformations and scores are computed from the released numbers, by a fit on
     public records that knows nothing else of the private ones.
 
@@ -337,7 +337,7 @@ class PrivateEstimator(
         fitted on the reference and stay as they are.
 
     release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
-        What is released.
+        The released numbers.
 
         * "auto": the learned numbers that its methods depend on, found by comparing
           fits on public records (:ref:`thm-fitted-attributes`).
@@ -348,13 +348,13 @@ class PrivateEstimator(
         * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
           inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
-          `X_public`, for models that are no vector, such as forests.
+          `X_public`, for models without a vector of numbers, such as boosting.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
+        Source of the sensitivity: :ref:`private-parameters`. "bound", for trees,
         forests and `KMeans`, is proven: pure epsilon-differential privacy. It is the
         default of `KMeans` and of trees and forests that classify. Forests get much
         less noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
@@ -364,8 +364,8 @@ class PrivateEstimator(
         For "predict" and "predict_proba": where predictions are released. Public.
 
     surrogate : regressor, default=None
-        For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
-        the predictions, or probabilities, that were released. None: the nearest point
+        For "predict" and "predict_proba": model that serves predictions elsewhere,
+        fitted to the released predictions or probabilities. None: the nearest point
         answers, where there are only numbers.
 
     combine : {"auto", "reference"} or None, default="auto"
@@ -379,8 +379,8 @@ class PrivateEstimator(
         the private records is released, and served.
 
     max_rows : int, default=None
-        With `groups` and a proven bound: the most rows of a person that are used, drawn
-        at random, >= 1. The bound is of so many.
+        With `groups` and a proven bound: the most rows of a person to use, drawn at
+        random, >= 1. The bound is of so many.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -392,20 +392,20 @@ class PrivateEstimator(
         places of its own; made-up ones are NaN. Or a surrogate.
 
     template_ : Template, LeafTemplate or None
-        That fit; ``template_.places`` names what is released.
+        That fit; ``template_.places`` names the released numbers.
 
     public_steps_ : tuple of str
-        The steps inside that were fitted on the reference, by name.
+        Names of the inner steps fitted on the reference.
 
     schema_ : Schema
-        Columns of the records, which are public.
+        Public columns of the records.
 
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
 
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`.
+        The release, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -414,14 +414,14 @@ class PrivateEstimator(
 
     Notes
     -----
-    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+    **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
-    Methods that need more numbers than were released say so. A private database
-    without one of the classes is answered with zeros, and an error while fitting the
-    private data does not show its message: both would tell about the data.
+    Methods that need more numbers than were released say so. If the private database
+    lacks a class, the answer is zeros. An error while fitting the private data hides
+    its message. Both would otherwise reveal something about the data.
 
-    There is no `labels_` after a clusterer was fitted, as it would tell the cluster of
-    each private record; with an infinite `epsilon` and ``release="auto"`` there is.
+    A fitted clusterer has no `labels_`, which would reveal the cluster of each private
+    record, except with an infinite `epsilon` and ``release="auto"``.
 
     Examples
     --------
@@ -487,7 +487,7 @@ class PrivateEstimator(
         groups_reference: Any = None,
         sample_weight_reference: Any = None,
     ) -> Self:
-        """Fit, and release what was learned with noise.
+        """Fit the estimator, and release its numbers with noise.
 
         Parameters
         ----------
@@ -510,7 +510,7 @@ class PrivateEstimator(
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            For these, and what it warns of, see :ref:`private-fit`.
+            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.

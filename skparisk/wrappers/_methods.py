@@ -48,7 +48,7 @@ def _answers(method: str, asks: Callable[[Any, Any], Any]) -> Any:
         return asks(self, X)
 
     answer.__name__, answer.__qualname__ = method, f"ServedMethods.{method}"
-    answer.__doc__ = f"""Return what `{method}` answers, from what was released.
+    answer.__doc__ = f"""Return `{method}` of the released estimator.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ def _fits_and(method: str) -> Any:
 
     name = f"fit_{method}"
     answer.__name__, answer.__qualname__ = name, f"ServedMethods.{name}"
-    answer.__doc__ = f"""Fit, release, and `{method}` with what was released.
+    answer.__doc__ = f"""Fit, release, and `{method}` by the release.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class ServedMethods:
 
     @available_if(_offers("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Return the score of what was released on records that are given.
+        """Return the score of the released estimator on given records.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class ServedMethods:
 
     @available_if(_offers("sample"))
     def sample(self, n_samples: int = 1) -> Any:
-        """Draw records from what was released.
+        """Draw records from the released model.
 
         Parameters
         ----------
