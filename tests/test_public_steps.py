@@ -33,11 +33,11 @@ def with_a_rare_town(n_rows, seed):
     return frame, y
 
 
-def fit(estimator):
+def fit(estimator, **parameters):
     reference = dict(
         zip(("X_reference", "y_reference"), with_a_rare_town(N_ROWS, 1), strict=True)
     )
-    return private(estimator).fit(*people(N_RECORDS, 0), **reference)
+    return private(estimator, **parameters).fit(*people(N_RECORDS, 0), **reference)
 
 
 def encoder():
@@ -73,7 +73,7 @@ def test_models_are_fitted_once_to_the_whole_table(monkeypatch):
 
 def test_of_very_many_records_public_fits_are_to_fewer(monkeypatch):
     """Steps transform some of them together, which changes no answer."""
-    whole = fit(make_pipeline(encoder(), Ridge())).sampler_.query_
+    whole = fit(make_pipeline(encoder(), Ridge()), combine="auto").sampler_.query_
     frame, y = people(N_RECORDS, 0)
     answer = whole(frame, y)
     monkeypatch.setattr("skparisk.wrappers._linear_steps._ROWS_AT_ONCE", 16)

@@ -134,7 +134,7 @@ class Reading:
                 ):
                     if block.empty:
                         raise ValueError(self._no_table(path, shown))
-                    block = block.rename(columns=str.strip)[names]
+                    block = block.rename(columns=str.strip).reindex(columns=names)
                     cells = chain(head, *block.to_numpy()) if shown else chain()
                     if any(map(_UNREAD.search, cells)):
                         raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
