@@ -237,7 +237,7 @@ class PenaltyChooser:
         large = min(self._n_records, pool.n_records) >= _LARGE
         self._n_neighbors = _NEIGHBORS if large else 1
         self._n_pairs -= self._n_pairs % self._n_neighbors
-        self._terms, self._excess = _agree(source, 2 * self._n_pairs)
+        self._terms, self._n_pairs = _agree(source, self._n_pairs)
         self._classes = self._query.classes
         self._X = pool.X
         most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
@@ -283,7 +283,7 @@ class PenaltyChooser:
         found = self._noise(self._released(penalty))
         if found is None:
             return -math.inf, math.inf
-        covariance = found.covariance() * self._excess**2
+        covariance = found.covariance()
         size = math.sqrt(np.trace(covariance) / len(covariance))
         score = self._expected(penalty, found, covariance)
         return (score if math.isfinite(score) else -math.inf), size
@@ -352,8 +352,7 @@ class PenaltyChooser:
                 _STEPS, _DRAWS * noise.n_outputs, noise_source(self._noise_seed)
             )
             self._standard = drawn.reshape(_DRAWS, -1) / _STEPS
-        scale = noise.noise_scale * self._excess
-        return np.asarray(noise.shape.color(self._standard * scale))
+        return np.asarray(noise.shape.color(self._standard * noise.noise_scale))
 
 
 class _Fold:
@@ -423,29 +422,11 @@ class _Fold:
         return scores
 
 
-def _agree(source: SensitivitySampler, n_pairs: int) -> tuple[Terms, float]:
-    """Return terms that few pairs can keep, and by what to enlarge their noise.
-
-    For a risk that they cannot certify the largest that they can, as if the distances
-    had the tail of an exponential law; an advantage is nearly in inverse proportion to
-    the noise.
-    """
-    eased = clone(source).set_params(neighbors_per_database=1)
-    asked, excess = eased.gamma, 1.0
-    if eased.advantage is not None:
-        asked = eased.advantage
-    name = "gamma" if eased.advantage is None else "advantage"
-    eased_to = asked
+def _agree(source: SensitivitySampler, n_pairs: int) -> tuple[Terms, int]:
+    """Return terms for twice so many pairs, or for more where these certify no risk."""
+    alone = clone(source).set_params(neighbors_per_database=1)
     while True:
         try:
-            terms = eased.set_params(**{name: eased_to})._agree(n_pairs)
-            break
-        except CalibrationError:
-            eased_to = 1 - (1 - eased_to) * 0.8 if eased_to > 0.2 else eased_to * 1.25
-    if eased_to != asked:
-        excess = (
-            math.log(asked) / math.log(eased_to)
-            if name == "gamma"
-            else eased_to / asked
-        )
-    return terms, excess
+            return alone._agree(2 * n_pairs), n_pairs
+        except CalibrationError:  # those of the fit are enough
+            n_pairs *= 2

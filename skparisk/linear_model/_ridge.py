@@ -235,12 +235,11 @@ class PrivateRidge(
 
     def _fit_moments(self, X: Any, y: Any, given: dict[str, Any]) -> Self:
         """Release moments, and serve ridge regression from them."""
-        for name, right in (("fit_intercept", (True,)), ("combine", (None, "auto"))):
-            if getattr(self, name) not in right:
-                raise ValueError(
-                    f"{name} must be {' or '.join(map(repr, right))} with "
-                    f"sensitivity='bound', got {getattr(self, name)!r}."
-                )
+        self._check_combine("bound", None)
+        if not self.fit_intercept:
+            raise ValueError(
+                "fit_intercept must be True with sensitivity='bound', got False."
+            )
         alpha = "auto" if self.alpha is None else self.alpha
         if np.ndim(alpha) or isinstance(alpha, PenaltyChoice):
             raise ValueError(
