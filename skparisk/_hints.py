@@ -26,9 +26,9 @@ from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._noise_shape import sampling_spread
 
-# Times the spread. Below, a model is as good as one of half as many people without
-# noise, and what advice brings is too little to be measured.
-_SMALL = 1.0
+# Times the spread. Below, noise costs so little of a score that advice brings nothing
+# that can be measured.
+_SMALL = 1.5
 # Where only what was released is known: of noise alone, the median is about 2.
 _LARGE = 0.5
 # How often chance would be taken for a far reference, over all outputs together: a
@@ -40,12 +40,15 @@ _LEAST_PAIRS = 50
 # few people who move a coordinate most.
 _SLACK = 2.0
 _FEW_OUTPUTS = 20
-# What lessens the noise by less is not worth a weaker promise.
-_WORTH = 0.9
+# Other noise has to be at most so much of it, and so much for a weaker promise: a fit
+# chooses its penalty for the noise, so with a quarter less of it the score rises about
+# as often as it falls.
+_WORTH, _WORTH_WEAKER = 0.9, 0.5
 # Private share of the served model below which a hint names it.
 _LITTLE = 0.1
-# More records than so many times as many are out of reach, and so is other noise where
-# as many would still be wanted.
+# Times the spread: through more noise than that, hardly anything private is served.
+_MOST_LEFT = 3.0
+# More records than so many times as many are out of reach.
 _MOST_TIMES = 100
 
 
@@ -157,7 +160,9 @@ def advise(model: Any, *, command_line: bool = False) -> str:
                 f"The chosen {name} makes the model nearly constant: with this much "
                 "noise, no weaker penalty scores better on the public records."
             )
-    if np.isnan(ratio) and _drowns(model):
+    # Of what is pooled with public records, the share that is private tells more.
+    pooled = getattr(model, "private_weight_", 1.0) < 1.0
+    if np.isnan(ratio) and not pooled and _drowns(model):
         said.append(
             "The noise is more than half as large as most of the released numbers, so "
             "they say little."
@@ -226,16 +231,21 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     if sampler is None:
         return ["pairs sampled from public records"]
     found = []
-    compared = model.reference_comparison_ is not None
+    compared = model.reference_comparison_
     if compared and getattr(model, "combine", "auto") is None:
         found.append('combine="reference"')
     penalty = "alpha" if hasattr(model, "alpha") else "C"
     if is_number(getattr(model, penalty, None)) and not math.isnan(ratio):
         found.append(f'{penalty}="auto"')
     tried = []
-    for changed, so in _other_noise(sampler):
+    others = _other_noise(sampler)
+    weighed = getattr(model, "combine_", None) is not None
+    if weighed and compared and compared.n_reference >= compared.n_records:
+        others = iter(())  # as many private records add little, even without noise
+    for changed, so in others:
         other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
-        if not (other >= _WORTH * ratio or other**2 > _MOST_TIMES):
+        most = _WORTH_WEAKER if so else _WORTH
+        if not other > min(most * ratio, _MOST_LEFT):
             shown = ", ".join(f'{name}="{value}"' for name, value in changed.items())
             size = [f"then {other:.2g} times the spread"] * (not math.isnan(other))
             notes = ", ".join([*size, *so])

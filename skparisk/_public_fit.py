@@ -21,6 +21,7 @@ from skparisk.core.checks import IncompatibleError, warn_caller
 from skparisk.core.release import unseen
 from skparisk.exceptions import UtilityWarning
 from skparisk.queries import Query
+from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.sensitivity import SensitivitySampler
@@ -233,7 +234,9 @@ class BesidePublicMixin:
         IncompatibleError
             If there is nothing to compare with: the reference is not a table of at
             least 10 public records with targets, the sensitivity was known or came from
-            a fitted sampler, or the estimator has no score.
+            a fitted sampler, or the estimator has no score. Trees have none either,
+            because their splits know these records, unless they score less than public
+            trees all the same.
         """
         check_is_fitted(self, "certificate_")
         if self.reference_comparison_ is None:
@@ -252,11 +255,10 @@ class BesidePublicMixin:
 
         Before the release, after which the reference is no longer there.
         """
-        table = public_table(source, data.table)
-        if isinstance(table, str) or data.reference_is_private:
+        table = data.table if source == "bound" else public_table(source, data.table)
+        if not isinstance(table, TableReference) or data.reference_is_private:
             return None
-        assert isinstance(source, SensitivitySampler)
-        known = source.n_records
+        known = getattr(source, "n_records", None)
         n_records = data.n_records if known is None else int(known)
         # In the form that private records have.
         pool = table.pool.in_form("given" if query.any_table else "numbers")

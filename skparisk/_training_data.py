@@ -152,7 +152,7 @@ class Groups(NamedTuple):
             if isinstance(given[1], SecretSample | SecretDraw):
                 given = given[1:]  # a table besides has nobody who is in a pair
             known = [
-                getattr(each, "rows_per_person", None) is not None
+                getattr(each, "of_people", False)
                 for each in given
                 if each is not None and not isinstance(each, SecretSample)
             ]

@@ -316,13 +316,6 @@ class FromMoments(BaseEstimator):
             "fitted to records: make it from a PrivateMoments, as with moments.ridge()."
         )
 
-    def __sklearn_clone__(self) -> NoReturn:
-        raise IncompatibleError(
-            f"{type(self).__name__} is computed from released sums and cannot be "
-            "cloned, as there is nothing to fit: use it as it is, copy it with "
-            "copy.deepcopy, or freeze it with sklearn.frozen.FrozenEstimator."
-        )
-
     def of(self, moments: Any, columns: Columns) -> Self:
         """Take over the claim of the moments, and names and units of the features."""
         self.certificate_ = moments.certificate_
@@ -707,13 +700,10 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
-        groups, groups_reference : array-like, default=None
-            Whose each private and each public row is, if people have several:
-            :ref:`private-fit`. How many rows there are is then one of the sums.
-
-        sample_weight, sample_weight_reference : array-like, default=None
-            How much each private and each public row counts: :ref:`private-fit`. The
-            sum of the private ones is then one of the sums.
+        groups, groups_reference, sample_weight, sample_weight_reference : array-like
+            Whose each private and each public row is, and how much it counts:
+            :ref:`private-fit`. The number of private rows, or the sum of their weights,
+            is then one of the sums.
 
         Raises
         ------

@@ -133,8 +133,7 @@ def test_delta_is_left_out_of_the_level():
     assert without.lower_bound - 0.8 < half.lower_bound < without.lower_bound - 0.6
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_releases_are_drawn_one_by_one_or_together(n_jobs):
+def test_releases_are_drawn_one_by_one_or_together():
     """As many as asked for of each database, each with noise of its own."""
     drawn = []
 
@@ -148,7 +147,7 @@ def test_releases_are_drawn_one_by_one_or_together(n_jobs):
 
     for release in (one, many):
         drawn.clear()
-        attack_pair(release, 5.0, 6.0, n_releases=50, n_jobs=n_jobs)
+        attack_pair(release, 5.0, 6.0, n_releases=50)
         assert len(np.unique(drawn)) == 2 * 50 * 3
 
 
@@ -323,7 +322,6 @@ def test_given_pairs_are_attacked():
         ({"n_attacked": 0}, "n_attacked"),
         ({"n_releases": 39}, "n_releases must be a whole number >= 40"),
         ({"confidence": 0.2}, "confidence"),
-        ({"n_jobs": 0}, "n_jobs"),
         ({"random_state": "x"}, "random_state"),
     ],
 )

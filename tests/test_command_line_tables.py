@@ -71,6 +71,22 @@ def test_tables_are_read_in_parts(n_together, plain, monkeypatch):
     pd.testing.assert_frame_equal(read(f"parts{n_together}"), plain)
 
 
+def test_words_for_true_are_no_numbers(plain, monkeypatch):
+    """Also where a part of a column holds nothing else. Blank lines are no records."""
+    monkeypatch.setattr("skparisk._cli._tables._TOGETHER", 2)
+
+    def change(text):
+        head, first, second, *others = text.splitlines()
+        first, second = (
+            re.sub(rb"^\d+", word, line)
+            for word, line in ((b"True", first), (b"fALSE", second))
+        )
+        return b"\n".join([head, first, b"", second, b" \t ", *others])
+
+    expected = plain.assign(age=plain["age"].where(plain.index > 1))
+    pd.testing.assert_frame_equal(read("truth", change=change), expected)
+
+
 def test_thousands_are_read_with_decimal_commas(plain):
     """And a line that is too long moves nothing that the others hold."""
 

@@ -191,20 +191,10 @@ def test_bad_domains_are_refused():
         (lambda: Categories([None]), "at least one text, number or boolean"),
         (lambda: Categories([1, True]), "each only once"),
         (lambda: Categories([[1], [2]]), "at least one text"),
-        (lambda: Categories(["a"], "b"), "default must be a category, got 'b'"),
         (lambda: Domain([(0, 1)]), "columns of a Domain must be Interval, Categories"),
     ]:
         with pytest.raises(ValueError, match=message):
             make()
-
-
-def test_encoded_targets_keep_their_default():
-    domain = Domain([None], [Categories(["no", "yes"], "yes"), Interval(0, 1)])
-
-    def encode(labels):
-        return np.array([float(label == "yes") for label in labels])
-
-    assert domain.encoded(encode).targets == (Categories([0, 1], 1.0), Interval(0, 1))
 
 
 def test_a_reference_has_no_domain_unless_it_says_so():

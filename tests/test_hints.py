@@ -34,6 +34,10 @@ def make_data(n_records, units=1.0):
 X, Y = make_data(200)
 X_PUBLIC, Y_PUBLIC = make_data(300)
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
+# Of several outputs, Gaussian noise is less than half of Laplace noise.
+MORE = np.random.default_rng(1).normal(size=(500, 5))
+WIDE, WIDE_PUBLIC = np.hstack([X, MORE[:200]]), np.hstack([X_PUBLIC, MORE[200:]])
+FEWER = {"X_reference": WIDE_PUBLIC[:150], "y_reference": Y_PUBLIC[:150]}
 SHAPES = ["isotropic", "diagonal", "whitened"]
 
 
@@ -63,18 +67,41 @@ def test_spread_is_that_of_fits_to_other_people():
 
 
 def test_hint_says_what_would_help():
-    hint = ridge("isotropic", epsilon=0.5, alpha=1.0).fit(X, Y, **PUBLIC).hint_
+    hint = ridge("isotropic", epsilon=0.5, alpha=1.0).fit(WIDE, Y, **FEWER).hint_
     assert "times the spread" in hint
     assert "of 200 people" in hint
     for remedy in ("more records", 'alpha="auto"', "both", "gaussian"):
         assert remedy in hint
-    better = ridge("whitened", randomness="both", epsilon=0.5).fit(X, Y, **PUBLIC).hint_
+    better = ridge("whitened", randomness="both", epsilon=0.5)
+    better = better.fit(WIDE, Y, **FEWER).hint_
     assert 'law="gaussian"' in better
     assert "both" not in better
     assert "whitened" not in better
     best = {"randomness": "both", "law": "gaussian", "epsilon": 0.02}
-    best = ridge("whitened", **best).fit(X, Y, **PUBLIC).hint_
+    best = ridge("whitened", **best).fit(WIDE, Y, **FEWER).hint_
     assert "SensitivitySampler" not in best
+
+
+def test_beside_as_many_public_records_less_noise_is_no_advice():
+    """A correction of their fit adds little, with any noise."""
+    public = {"X_reference": WIDE_PUBLIC, "y_reference": Y_PUBLIC}
+    model = ridge("isotropic", epsilon=0.7, alpha=1.0).fit(WIDE, Y, **public)
+    assert "times the spread" in model.hint_
+    assert "SensitivitySampler" not in model.hint_
+    model.set_params(combine=None)
+    with pytest.warns(UtilityWarning, match="alone score better"):
+        assert "SensitivitySampler" in model.fit(WIDE, Y, **public).hint_
+
+
+def test_a_weaker_promise_that_leaves_most_of_the_noise_is_no_hint():
+    """Of few outputs; of the same promise, as much less noise is advice."""
+    model = ridge("whitened", epsilon=0.25, alpha=1.0, combine=None)
+    model.fit(X[:, :1], Y, X_reference=X_PUBLIC[:, :1], y_reference=Y_PUBLIC)
+    assert "times the spread" in model.hint_
+    assert "SensitivitySampler" not in model.hint_
+    same = ridge("whitened", randomness="both", epsilon=0.5).fit(WIDE, Y, **FEWER)
+    told = re.search(r"SensitivitySampler.* \(then ([\d.]+) times", same.hint_)
+    assert 0.5 * same.noise_to_spread_ < float(told[1]) < 0.9 * same.noise_to_spread_
 
 
 def test_what_is_not_to_be_had_is_no_hint():
@@ -129,8 +156,9 @@ def test_public_records_that_do_better_are_a_warning():
 
 def test_what_is_said_to_help_does():
     """By as much: a fit that follows the first of the advice has that ratio."""
-    model = ridge("isotropic", epsilon=2.0, alpha=1.0, combine=None)
-    model.fit(X * [1, 9, 1], Y, X_reference=X_PUBLIC * [1, 9, 1], y_reference=Y_PUBLIC)
+    model = ridge("isotropic", epsilon=3.0, alpha=1.0, combine=None)
+    units = np.array([1, 9, *[1] * 6])
+    model.fit(WIDE * units, Y, X_reference=WIDE_PUBLIC * units, y_reference=Y_PUBLIC)
     advice = model.hint_.partition("What helps: ")[2].split("; ")
     tried = [each for each in advice if each.startswith("SensitivitySampler")]
     told = [float(each.partition("(then ")[2].split()[0]) for each in tried]

@@ -243,22 +243,32 @@ def test_rows_that_calibrate_once_are_not_looked_at():
         )
 
 
+def law(n_records, rng):
+    drawn = rng.normal(size=(n_records, 3))
+    return drawn, drawn[:, 0] + rng.normal(size=n_records)
+
+
 REFUSED = {
-    "known": ({"sensitivity": 0.5}, {}, "known sensitivity"),
-    "known law": ({"sensitivity": KnownSensitivity(1.0)}, {}, "known sensitivity"),
+    "known": ({"sensitivity": 0.5}, {}, "sensitivity that is known"),
+    "known law": (
+        {"sensitivity": KnownSensitivity(1.0)},
+        {},
+        "sensitivity that is known",
+    ),
     "secret": (
         {"sensitivity": SensitivitySampler(reference=SecretSample())},
         {},
         "SecretSample",
     ),
-    "none": ({}, {}, "there is none"),
-    "learned": ({}, {"X_reference": LEARNED}, "learned from private records"),
-    "schema": ({}, {"X_reference": BOX}, "nothing to do with features"),
+    "none": ({}, {}, "there is no reference"),
+    "learned": ({}, {"X_reference": LEARNED}, "is a LearnedReference"),
+    "schema": ({}, {"X_reference": BOX}, "is a SchemaReference"),
     "schema of a sampler": (
         {"sensitivity": SensitivitySampler(reference=BOX)},
         {},
-        "nothing to do with features",
+        "is a SchemaReference",
     ),
+    "law": ({"sensitivity": SensitivitySampler(reference=law)}, {}, "is a function"),
 }
 
 
@@ -282,7 +292,7 @@ def test_fitted_sampler_has_its_penalty():
     again = PrivateRidge(sensitivity=first.sampler_).fit(*OWN)
     assert again.alpha_ == first.alpha_
     assert again.penalty_choice_ is None
-    with pytest.raises(ValueError, match="the one that it was fitted with"):
+    with pytest.raises(ValueError, match="is fitted has no records"):
         PrivateRidge("auto", sensitivity=first.sampler_).fit(*OWN)
 
 
@@ -361,16 +371,11 @@ def test_several_targets_and_classes(model, y):
     assert np.ndim(fitted.penalty_choice_.chosen) == 0
 
 
-def test_laws_are_something_to_choose_on():
-    def law(n_records, rng):
-        drawn = rng.normal(size=(n_records, 3))
-        return drawn, drawn[:, 0] + rng.normal(size=n_records)
-
-    model = clone(RIDGE).set_params(sensitivity__reference=law).fit(*OWN)
-    assert model.penalty_choice_.scores.max() > 0
-    without = SensitivitySampler(reference=lambda n, rng: rng.normal(size=(n, 3)))
-    with pytest.raises(ValueError, match="targets"):
-        PrivateRidge(sensitivity=without).fit(*OWN)
+def test_a_reference_without_targets_is_refused():
+    for given in (lambda n, rng: rng.normal(size=(n, 3)), TableReference(X[:120])):
+        without = SensitivitySampler(reference=given)
+        with pytest.raises(ValueError, match="targets"):
+            PrivateRidge(sensitivity=without).fit(*OWN)
 
 
 @pytest.mark.filterwarnings("ignore:noise_random_state=")

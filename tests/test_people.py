@@ -641,6 +641,9 @@ def test_one_draw_of_people_is_for_their_groups():
     sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, reference=half)
     assert sampler.fit(X, groups=IDS).release(X, groups=IDS).shape == (1,)
     assert (half.n_candidates, half.n_members) == (500, 250)
+    # How many rows private people have is not shown.
+    assert half.of_people
+    assert not hasattr(half, "rows_per_person")
     ids = group_rows(IDS, "groups", len(IDS))
     drawn, targets = half.take_members(of_people(X, ids), of_people(Y, ids))
     assert drawn.shape[0] == targets.shape[0] == half.n_members

@@ -701,6 +701,30 @@ def test_forests_say_how_much_of_them_is_private(classify):
     assert exact.fit(numbers[100:], y[100:], **public).private_weight_ == 1.0
 
 
+@pytest.mark.parametrize("how", ["numbers", "of a sampler", "classes"])
+def test_forests_of_wrong_private_targets_are_told(how):
+    """By public records on which public trees do better, though splits know them."""
+    classify = how == "classes"
+    forest = RandomForestClassifier if classify else RandomForestRegressor
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(1600, 4))
+    y = numbers[:, 0] + 0.3 * rng.normal(size=1600)
+    y = y > 0 if classify else y
+    public = {"X_reference": numbers[:100], "y_reference": y[:100]}
+    source = "bound" if classify else SensitivitySampler(n_pairs=60)
+    if how == "of a sampler":
+        source.set_params(reference=TableReference(*public.values()))
+        public = {}
+    model = private(forest(5, max_depth=3, random_state=0), sensitivity=source)
+    model.fit(numbers[100:], y[100:], **public)
+    assert model.reference_comparison_ is None
+    assert "more than half" not in model.hint_
+    wrong = ~y if classify else -y
+    with pytest.warns(UtilityWarning, match="alone score better .* serve a fit to"):
+        model.fit(numbers[100:], wrong[100:], **public)
+    assert model.compare_with_reference().advice in model.hint_
+
+
 @pytest.mark.slow
 def test_its_reference_can_be_audited():
     """Also for databases of another size than that of the release."""

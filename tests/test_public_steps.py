@@ -71,6 +71,21 @@ def test_models_are_fitted_once_to_the_whole_table(monkeypatch):
     assert model.estimator_[-1].coef_.shape == (5,)
 
 
+def test_of_very_many_records_public_fits_are_to_fewer(monkeypatch):
+    """Steps transform some of them together, which changes no answer."""
+    whole = fit(make_pipeline(encoder(), Ridge())).sampler_.query_
+    frame, y = people(N_RECORDS, 0)
+    answer = whole(frame, y)
+    monkeypatch.setattr("skparisk.wrappers._linear_steps._ROWS_AT_ONCE", 16)
+    np.testing.assert_allclose(whole(frame, y), answer, rtol=1e-12)
+    monkeypatch.setattr("skparisk.wrappers._public_records._MOST_RECORDS", 20)
+    monkeypatch.setattr(PrivateEstimator, "_find_public_fit", lambda *arguments: None)
+    Counting.sizes.clear()
+    model = fit(make_pipeline(encoder(), Counting()))
+    assert {20, 25} < {*Counting.sizes}
+    assert model.certificate_.evidence.n_records == N_RECORDS
+
+
 @pytest.mark.slow
 def test_models_that_have_steps_inside_are_fitted_with_them():
     binned = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge())

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from skparisk.core.checks import check_at_least, check_probability
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
-ENDINGS = "ends in .html, .json or .md"
+ENDINGS = "as .html, .json or .md"
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,10 +76,9 @@ def add_about(parser: argparse.ArgumentParser) -> None:
         parser,
         "--about",
         "ABOUT.toml",
-        "what is declared in the report, and taken over as it is: project, "
-        "data_set, product, use, not_for, and what else forms ask for: controller, "
-        "purpose, legal_basis, requester, contact, reviewer, review_date, "
-        "reference_source",
+        "declarations to copy into the report: project, data_set, product, use, "
+        "not_for, controller, purpose, legal_basis, requester, contact, reviewer, "
+        "review_date, reference_source",
     )
 
 
@@ -103,7 +102,7 @@ def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
 
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Add the option by which files are replaced."""
-    flag(parser, "--force", "replace files that are there already")
+    flag(parser, "--force", "replace existing files")
 
 
 def exit_code(claims: Iterable[Any], checks: Iterable[Any] = ()) -> int:

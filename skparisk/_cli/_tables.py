@@ -8,7 +8,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,7 +34,6 @@ _UNREAD = re.compile("\ufffd")
 _WHOLE = re.compile(r"\s*\d+\s*")
 # Numbers drawn from so few are all different with a probability exp(-10) at most.
 _SO_OFTEN = 20
-_END = "the end of a table"
 # Records that are read together: as many as do not matter beside all of them.
 _TOGETHER = 2**14
 
@@ -46,7 +45,7 @@ def open_csv(path: Path, name: str) -> Iterator[tuple[TextIO, str]]:
         wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
     encoding = "utf-16" if wide else "utf-8-sig"
     # Bytes that are no text would be told of by an error.
-    with path.open(encoding=encoding, errors="replace", newline="") as lines:
+    with path.open(encoding=encoding, errors="replace") as lines:
         separator = _separator_of(lines.readline(), name)
         lines.seek(0)
         yield lines, separator
@@ -101,46 +100,56 @@ class Reading:
         return pandas.concat(self.blocks(path), ignore_index=True)
 
     def blocks(self, path: Path, kinds: dict[str, bool] | None = None) -> Iterator[Any]:
-        """Yield some records of a CSV after others, as texts: no file is held whole.
+        """Yield some records of a CSV after others: no file is held whole.
 
-        Of a private one, only columns of the public `kinds`, target, ids and weights.
+        Columns are texts, with None where there is nothing. Of a private file only the
+        public `kinds`, ids and weights are read, and numbers as numbers.
         """
-        import numpy as np
         import pandas
 
-        public = kinds is None
-        # What stands for a number that is missing is no number anyway.
-        numbers = [name for name, is_number in (kinds or {}).items() if is_number]
-        as_it_is = {*numbers} if not self._comma else set()
         with open_csv(path, self.target) as (lines, separator):
-            # The end of a line first, as the last of a file may have none.
-            rows = csv.reader(chain(lines, ["\n", _END]), delimiter=separator)
-            head = [name.strip() for name in next(rows, [])]
-            records = filter(None, rows)
-            block = [*islice(records, _TOGETHER)]
-            if self.target not in head or len(head) < 2 or block == [[_END]]:
-                raise ValueError(self._no_table(path, head if public else None))
-            names = self._names(path, head, kinds)
-            while block:
-                following = [*islice(records, _TOGETHER)]
-                if not following and block.pop() != [_END]:  # swallowed people, maybe
-                    raise ValueError(f"'{path}' must close each quote that it opens.")
-                whole = [(row + [""] * len(head))[: len(head)] for row in block]
-                columns = dict(zip(head, zip(*whole, strict=True), strict=bool(whole)))
-                if public and any(map(_UNREAD.search, chain(head, *columns.values()))):
-                    raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
-                texts: dict[str, Any] = {name: columns.get(name, ()) for name in names}
-                texts |= {n: self._cells(texts[n]) for n in names if n not in as_it_is}
-                arrays = {name: np.array(texts[name], dtype=object) for name in names}
-                yield pandas.DataFrame(arrays, dtype=object)
-                block = following
+            head = next(csv.reader(lines, delimiter=separator), [])
+            written = {name.strip(): name for name in head}
+            shown = [*written] if kinds is None else None
+            if self.target not in written or len(head) < 2:
+                raise ValueError(self._no_table(path, shown))
+            if len(written) < len(head):
+                raise ValueError(f"'{path}' must have another name for each column.")
+            names = self._names(path, [*written], kinds)
+            kinds = {} if kinds is None or self._comma else kinds
+            numbers = [written[name] for name in names if kinds.get(name)]
+            texts = [name for name in names if not kinds.get(name)]
+            lines.seek(0)
+            try:
+                for block in pandas.read_csv(
+                    lines,
+                    sep=separator,
+                    usecols=[[*written].index(name) for name in names],
+                    index_col=False,  # although lines may be longer than the first one
+                    dtype={written[name]: object for name in texts},
+                    na_values={name: [*_NOTHING] for name in numbers},
+                    keep_default_na=False,
+                    chunksize=_TOGETHER,
+                    low_memory=False,  # each column of a block is of one kind
+                ):
+                    if block.empty:
+                        raise ValueError(self._no_table(path, shown))
+                    block = block.rename(columns=str.strip)[names]
+                    cells = chain(head, *block.to_numpy()) if shown else chain()
+                    if any(map(_UNREAD.search, cells)):
+                        raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
+                    for name in texts:
+                        found = self._cells(block[name])
+                        block[name] = pandas.Series(found, block.index, dtype=object)
+                    yield block
+            except pandas.errors.ParserError:  # swallowed people, maybe
+                told = f"'{path}' must close each quote that it opens."
+                raise ValueError(told) from None
 
     def _names(
         self, path: Path, head: list[str], kinds: dict[str, bool] | None
     ) -> list[str]:
         """Return the names of columns that are used, or say which are missing."""
-        if len({*head}) < len(head):
-            raise ValueError(f"'{path}' must have another name for each column.")
         absent = [name for name in self.drop if kinds is None and name not in head]
         if absent:
             raise ValueError(f"'{path}' has no column {absent[0]!r} to --drop.")
@@ -155,7 +164,7 @@ class Reading:
                 f"'{path}' lacks the columns {missing} of the reference or schema: "
                 "give them the same names, or leave them out with --drop."
             )
-        return [*kinds, self.target, *map(str, self._beside.values())]
+        return [*kinds, *map(str, self._beside.values())]
 
     def split_off(
         self, texts: Any, *, public: bool = False
@@ -281,7 +290,9 @@ def as_numbers(texts: Any) -> Any:
     import numpy as np
     import pandas
 
-    numbers = pandas.to_numeric(texts, errors="coerce").astype(np.float64)
+    if texts.dtype.kind not in "iuf":  # true and false are words
+        texts = pandas.to_numeric(texts.astype(str), errors="coerce")
+    numbers = texts.astype(np.float64)
     return numbers.where(np.isfinite(numbers))
 
 

@@ -42,76 +42,87 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     made = commands.add_parser(
         "report",
         help="write a report of a model file or a certificate",
-        description="Write a report, or write one that is there as another kind of "
-        "file.",
+        description="Write a report of a model or a certificate, or convert a report "
+        "to another format.",
     )
     text = "model (.skops), certificate (.json) or report (.json, .html)"
     option(made, "source", "SOURCE", text)
-    option(made, "--output", "FILE", ENDINGS, required=True)
-    option(made, "--policy", "POLICY.toml", None)
-    option(made, "--ledger", "FILE", None)
+    option(made, "--output", "FILE", f"new report, {ENDINGS}", required=True)
+    option(made, "--policy", "POLICY.toml", "rules to check in the report")
+    option(made, "--ledger", "FILE", "ledger to describe in the report")
     add_about(made)
     add_force(made)
     made.set_defaults(run=run_report)
     decided = commands.add_parser(
         "decide",
         help="write a report with a decision",
-        description="Write a new report, with a decision and the id of the one that "
-        "was decided on.",
+        description="Copy a report into a new one that adds the decision and the id "
+        "of the original.",
     )
-    option(decided, "report", "REPORT", None)
+    option(decided, "report", "REPORT", "report to decide on (.json, .html)")
     option(decided, "--checker", "NAME", "who decides", type=str, required=True)
-    option(decided, "--decision", "TEXT", None, type=str, required=True)
-    option(decided, "--reason", "TEXT", None, type=str, default="")
-    option(decided, "--date", "DAY", "default: today", type=str, default="")
-    option(decided, "--output", "FILE", ENDINGS, required=True)
+    option(decided, "--decision", "TEXT", "such as approved", type=str, required=True)
+    option(decided, "--reason", "TEXT", "why", type=str, default="")
+    option(
+        decided,
+        "--date",
+        "DAY",
+        "day of the decision (default: today)",
+        type=str,
+        default="",
+    )
+    option(decided, "--output", "FILE", f"new report, {ENDINGS}", required=True)
     add_force(decided)
     decided.set_defaults(run=run_decide)
     verified = commands.add_parser(
         "verify",
-        help="compare a report with the files that it is about",
-        description="Verify that the id of a report is that of what it says; that a "
-        "page, as .html, is what the document in it gives; that "
-        "files are those that it is about, by their SHA-256; that a model holds the "
-        "same certificate; and that a ledger has all that it had then. This is no "
-        "signature: whoever can exchange all files can write them anew, with an id "
-        "that fits. Compare the id with the one that was filed.",
+        help="compare a report with the files that it describes",
+        description="Verify that the id of a report matches its content; that an "
+        ".html page shows exactly the document inside of it; that files have the "
+        "SHA-256 in the report; that a model holds the same certificate; and that "
+        "the ledger still has all of its earlier entries. This is no signature: "
+        "whoever can replace all files can forge a report with a matching id. "
+        "Compare the id with the one on file.",
     )
-    option(verified, "report", "REPORT", None)
-    option(verified, "files", "FILE", None, nargs="*")
-    option(verified, "--ledger", "FILE", None)
-    flag(verified, "--json")
+    option(verified, "report", "REPORT", "report (.json, .html)")
+    option(verified, "files", "FILE", "file named in the report", nargs="*")
+    option(verified, "--ledger", "FILE", "ledger described in the report")
+    flag(verified, "--json", "print the results as JSON")
     verified.set_defaults(run=run_verify)
     checked = commands.add_parser(
         "check",
         help="check a report against a policy",
-        description="Check a report or a certificate against a policy, a file of TOML "
-        "with any of: epsilon, delta, gamma (limits), relation, and, as true, "
-        "reference_audited and public_reference. One line a rule. "
-        "What is checked is what it says: there is no signature by which to know who "
-        "wrote it (see verify).",
+        description="Check a report or a certificate against a policy, and print one "
+        "line per rule. A policy is a TOML file with any of these: epsilon, delta and "
+        "gamma (upper limits), relation, reference_audited = true, public_reference "
+        "= true. The check trusts the report, which has no signature to prove its "
+        "author (see verify).",
     )
-    option(checked, "report", "REPORT", None)
-    option(checked, "--policy", "POLICY.toml", None, required=True)
-    flag(checked, "--json")
+    option(checked, "report", "REPORT", "report or certificate (.json, .html)")
+    option(checked, "--policy", "POLICY.toml", "rules to check", required=True)
+    flag(checked, "--json", "print the results as JSON")
     checked.set_defaults(run=run_check)
     ledger = commands.add_parser("ledger", help="create, show or export a ledger")
     actions = ledger.add_subparsers(required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="begin a ledger in a new file")
+    create = actions.add_parser("create", help="create a ledger in a new file")
     create.add_argument("path", metavar="FILE")
-    create.add_argument("--epsilon", required=True, type=float, metavar="E")
-    create.add_argument("--delta", default=0.0, type=float, metavar="D")
-    create.add_argument("--gamma", default=1.0, type=float, metavar="G")
-    create.add_argument("--composition", default="basic")
+    for name, default in (("epsilon", None), ("delta", 0.0), ("gamma", 1.0)):
+        text = (
+            "total budget" if default is None else f"total budget (default: {default})"
+        )
+        how = {"type": float, "default": default, "required": default is None}
+        option(create, f"--{name}", name[0].upper(), text, **how)
+    text = "how releases add up: basic (default) or advanced"
+    create.add_argument("--composition", default="basic", help=text)
     create.set_defaults(run=run_create)
-    show = actions.add_parser("show", help="print what was spent, and what is left")
+    show = actions.add_parser("show", help="print the spent and the remaining budget")
     show.add_argument("path", metavar="FILE")
-    show.add_argument("--head", help="hash that was filed of it before")
-    flag(show, "--json")
+    show.add_argument("--head", help="hash of the last entry, as it was filed")
+    flag(show, "--json", "print the ledger as JSON")
     show.set_defaults(run=run_show)
-    export = actions.add_parser("export", help="write all that it holds as JSON lines")
+    export = actions.add_parser("export", help="write all entries as JSON lines")
     export.add_argument("path", metavar="FILE")
-    option(export, "output", "OUT.jsonl", "a new file")
+    option(export, "output", "OUT.jsonl", "new file")
     add_force(export)
     export.set_defaults(run=run_export)
     return [made, decided, verified, checked, ledger, create, show, export]

@@ -239,7 +239,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
         if path is None:
             return {}
-        blocks = reading.blocks(path, public.kinds)
+        blocks = reading.blocks(path, public.kinds | {options.target: not classes})
         parts = [records_in(texts, fitted) for texts in blocks]
         X = pandas.concat([part.pop("X") for part in parts], ignore_index=True)
         others = {name: [part[name] for part in parts] for name in parts[0]}
@@ -307,78 +307,66 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "fit",
         help="fit a private model to a CSV, save it, and report it",
         description="Fit a private linear model to a CSV with columns of numbers and "
-        "words, and gaps. What the columns hold is read off public records or a "
-        "schema, never off the private ones: there, what should be a number and is "
-        "not counts as missing, without a word.",
+        "words; cells may be empty. Public records or a schema say which columns hold "
+        "numbers. In the private records anything else in such a column counts as "
+        "missing, without a warning.",
     )
     level = checked(float, check_epsilon)
     more: dict[str, Any] = {"action": "append", "default": []}
     option(parser, "data", "DATA.csv", "private records")
-    option(
-        parser, "--target", None, "name of the target column", type=str, required=True
-    )
+    text = "name of the target column"
+    option(parser, "--target", "NAME", text, type=str, required=True)
     parser.add_argument("--estimator", required=True, choices=ESTIMATORS)
-    option(
-        parser,
-        "--epsilon",
-        "E",
-        "privacy level, in (0, inf]",
-        type=level,
-        required=True,
-    )
-    text = "risk that the privacy loss exceeds it, in (0, 1) (default: 0.05)"
+    text = "privacy level, above 0"
+    option(parser, "--epsilon", "E", text, type=level, required=True)
+    text = "risk that the privacy loss exceeds epsilon, in (0, 1) (default: 0.05)"
     option(parser, "--gamma", "G", text, type=share("gamma"), default=0.05)
-    text = "public records with the same columns, of other people of the population"
+    text = "public records of other people from the same population, same columns"
     option(parser, "--reference", "PUBLIC.csv", text)
-    text = (
-        "a column to leave out, as a name or the number of a customer; may be repeated"
-    )
+    text = "column to leave out, such as names or customer numbers; may be repeated"
     option(parser, "--drop", "NAME", text, type=str, **more)
-    text = (
-        "the column that says whose a row is, where people have several: what is "
-        "protected is then a person with all of their rows"
-    )
+    text = "column of person ids: protect each person with all of their rows"
     option(parser, "--person", "NAME", text, type=str)
-    text = (
-        "the column that says how much a row counts, as in a survey; none counts as "
-        "more than the largest public one"
-    )
+    text = "column of row weights, as in a survey, capped at the largest public one"
     option(parser, "--weight", "NAME", text, type=str)
-    text = "numbers are written as 1.234,5; what separates columns is found anyway"
+    text = "numbers are written as 1.234,5 (the column separator is always detected)"
     flag(parser, "--decimal-comma", text)
-    option(parser, "--schema", "SCHEMA.toml", "declared ranges of columns")
+    option(parser, "--schema", "SCHEMA.toml", "declared ranges of the columns")
     text = (
-        "use a secret share of the records, in (0, 1), and protect which; a reference "
-        "or a schema then says what the columns hold, and no more"
+        "use this share of the records, in (0, 1), and keep secret which; the "
+        "reference or schema then only describes the columns"
     )
     option(parser, "--secret-sample", "SHARE", text, type=share("fraction"))
     text = "pairs of databases to sample (default: as many as the target needs)"
     option(parser, "--n-pairs", "M", text, type=checked(int, check_pairs))
-    option(parser, "--n-jobs", "N", None, type=checked(int, check_n_jobs))
+    text = "processes that sample pairs (default: 1; -1: one per processor)"
+    option(parser, "--n-jobs", "N", text, type=checked(int, check_n_jobs))
     text = "seeds the sampling of pairs, never the noise"
     option(parser, "--seed", "S", text, type=whole("seed", 0))
-    option(parser, "--ledger", "FILE", "budget that it is charged to")
-    option(parser, "--policy", "POLICY.toml", None)
-    option(parser, "--output", "MODEL.skops", "a new file", required=True)
-    option(parser, "--report", "FILE", f"{ENDINGS}; may be repeated", **more)
+    option(parser, "--ledger", "FILE", "privacy budget to charge")
+    option(parser, "--policy", "POLICY.toml", "rules for the guarantee (see check)")
+    option(parser, "--output", "MODEL.skops", "new model file", required=True)
+    option(
+        parser, "--report", "FILE", f"new report, {ENDINGS}; may be repeated", **more
+    )
     flag(parser, "--json", "print a summary as JSON")
-    flag(parser, "--quiet", "show no progress")
+    flag(parser, "--quiet", "hide the progress bar")
     add_force(parser)
-    scored = parser.add_argument_group("a score that may be filed")
-    option(scored, "--test", "TEST.csv", "private records to score it on")
+    scored = parser.add_argument_group("a private score for the report")
+    option(scored, "--test", "TEST.csv", "private records to score the model on")
     scored.add_argument(
         "--score",
         choices=sorted({name for names in SCORES.values() for name in names}),
-        help="released with noise, and charged as well",
+        help="score to release with noise; the ledger is charged for it",
     )
-    text = "privacy level of the score, in (0, inf]"
+    text = "privacy level of the score, above 0"
     option(scored, "--score-epsilon", "E", text, type=level)
     scored.add_argument(
         "--target-bounds",
         nargs=2,
         type=float,
         metavar=("LOW", "HIGH"),
-        help="public bounds of the target, for errors",
+        help="public bounds of the target, for scores of errors",
     )
     add_about(parser)
     parser.set_defaults(run=run)

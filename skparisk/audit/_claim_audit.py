@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeAlias
 
@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from skparisk._checks import check_n_jobs, seed_sequence
+from skparisk._checks import seed_sequence
 from skparisk._text import Statement, floor_text
 from skparisk._words import void_reasons
 from skparisk.audit._blocks import BlockJudge
@@ -559,7 +559,6 @@ def audit_claim(
     claim: Any = None,
     confidence: float = 0.95,
     fit_params: Mapping[str, Any] | None = None,
-    n_jobs: int | None = None,
     random_state: Any = None,
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
@@ -627,10 +626,6 @@ def audit_claim(
         Further parameters of `fit`, such as ``X_reference``: public records other than
         `X`. Neither `groups` nor `sample_weight`, which belong to single rows.
 
-    n_jobs : int, default=None
-        Threads of joblib, as processes would repeat the noise of a generator that
-        `estimator` holds.
-
     random_state : int, RandomState, Generator or None, default=None
         Seeds the pairs, and which releases learn. Do not seed the noise of the
         estimator.
@@ -677,7 +672,6 @@ def audit_claim(
         "outside of the ledger.",
     )
     check_confidence(confidence)
-    check_n_jobs(n_jobs)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     n_attacked = check_at_least(n_attacked, "n_attacked", 1)
     rng = np.random.default_rng(seed_sequence(random_state))
@@ -713,9 +707,7 @@ def audit_claim(
     attacks = []
     for at, pair in enumerate(given, start=1):
         try:
-            draws = [
-                draw_releases(audited.release, one, n_releases, n_jobs) for one in pair
-            ]
+            draws = [draw_releases(audited.release, one, n_releases) for one in pair]
         except Exception as error:
             error.add_note(
                 f"It was raised by a release of pair {at} of {len(given)}, which ends "
@@ -747,16 +739,13 @@ def _check_pairs(pairs: Any) -> list[Pair]:
     """Return the pairs that are given; none where they are found."""
     if isinstance(pairs, str) and pairs == "sampled":
         return []
-    if (
-        isinstance(pairs, str)
-        or not (isinstance(pairs, Sequence) and pairs)
-        or not all(
-            isinstance(pair, tuple)
-            and len(pair) == 2
-            and all(isinstance(each, tuple) and len(each) in (1, 2) for each in pair)
-            for pair in pairs
-        )
-    ):
+    good = isinstance(pairs, list) and all(
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and all(isinstance(each, tuple) and len(each) in (1, 2) for each in pair)
+        for pair in pairs
+    )
+    if not good or not pairs:
         raise ValueError(
             "pairs must be 'sampled' or a list of pairs of databases, each a tuple "
             f"(X,) or (X, y), got {type(pairs).__name__} {pairs!r:.60}."

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
@@ -289,32 +288,21 @@ def attack(
 
 
 def draw_releases(
-    release: Callable[..., Any],
-    database: Any,
-    n_releases: int,
-    n_jobs: int | None,
+    release: Callable[..., Any], database: Any, n: int
 ) -> NDArray[np.float64]:
     """Return independent releases of a database, one a row."""
-    workers = effective_n_jobs(n_jobs)
-    parts = np.array_split(np.arange(n_releases), min(n_releases, workers))
-    many = "size" in inspect.signature(release).parameters
-
-    def draw(n: int) -> _Floats:
-        if many:
-            rows = _as_numbers(release(database, size=n))
-            if rows.ndim == 0 or len(rows) != n:
-                raise ValueError(
-                    f"release must return {n} releases along the first axis when "
-                    f"size={n}, got shape {rows.shape}."
-                )
-            return rows.reshape(n, -1)
-        each = [_as_numbers(release(database)).ravel() for _ in range(n)]
-        if len({len(row) for row in each}) > 1:
-            raise ValueError("release must return as many numbers in each call.")
-        return np.array(each)
-
-    tasks = [delayed(draw)(len(part)) for part in parts]
-    return np.concatenate(Parallel(n_jobs=n_jobs, require="sharedmem")(tasks))
+    if "size" in inspect.signature(release).parameters:
+        rows = _as_numbers(release(database, size=n))
+        if rows.ndim == 0 or len(rows) != n:
+            raise ValueError(
+                f"release must return {n} releases along the first axis when "
+                f"size={n}, got shape {rows.shape}."
+            )
+        return rows.reshape(n, -1)
+    each = [_as_numbers(release(database)).ravel() for _ in range(n)]
+    if len({len(row) for row in each}) > 1:
+        raise ValueError("release must return as many numbers in each call.")
+    return np.array(each)
 
 
 def _as_numbers(released: Any) -> _Floats:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from skparisk._training_data import SensitivitySource, TrainingData
+from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.linear_model._correction import CorrectionChooser, PublicStart
 from skparisk.linear_model._penalty_choice import (
     USUAL_PENALTY,
@@ -15,14 +15,7 @@ from skparisk.linear_model._penalty_choice import (
 )
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._linear import CorrectionQuery, LinearQuery, UnitsQuery, in_units
-from skparisk.reference import (
-    Reference,
-    SchemaReference,
-    SecretSample,
-    as_reference,
-)
-from skparisk.reference._secret import SecretDraw
-from skparisk.reference._table import TableReference
+from skparisk.reference import Reference, TableReference
 from skparisk.sensitivity import SensitivitySampler
 
 
@@ -72,7 +65,7 @@ class AskedPenalty:
         if explicit:
             raise ValueError(
                 f"{name} must be a number or None, got 'auto', which is chosen on a "
-                f"public reference: {reason}."
+                f"table of public records, X_reference and y_reference, but {reason}."
             )
         query = getattr(source, "query_", None)  # of a sampler that is fitted
         query = query.query if isinstance(query, CorrectionQuery) else query
@@ -103,10 +96,11 @@ class AskedPenalty:
             )
         assert isinstance(source, SensitivitySampler)
         # The number of records is all that is known of the private ones.
-        given = source.reference if data.table is None else data.table
         chooser: PenaltyChooser
         if start is None:
-            chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
+            table = public_table(source, data.table)
+            assert isinstance(table, TableReference)  # else nothing is to be chosen
+            chooser = PenaltyChooser(source, table, data.n_records, query)
         else:
             assert isinstance(query, RidgeQuery | LogisticRegressionQuery)
             chooser = CorrectionChooser(source, start, data.n_records, query)
@@ -129,25 +123,9 @@ class AskedPenalty:
 
 def _why_not(source: SensitivitySource, table: Reference | None) -> str | None:
     """Return why a penalty cannot be chosen, or None if it can be."""
-    if not isinstance(source, SensitivitySampler):
-        return "a known sensitivity takes no pairs from one, so give a number"
-    if hasattr(source, "certificate_"):
-        return (
-            "the SensitivitySampler is fitted for one penalty already, so give the "
-            "one that it was fitted with, or None"
-        )
-    if isinstance(source.reference, SecretSample | SecretDraw):
-        return "a SecretSample knows only private records, so give a number"
-    given = source.reference if table is None else table
-    if given is None:
-        return "there is none, so give X_reference and y_reference, or a number"
-    if getattr(given, "learning", None):
-        return "this one is learned from private records, so give a number"
-    if isinstance(given, SchemaReference):
-        return "targets of a schema have nothing to do with features, so give a number"
-    if isinstance(given, TableReference) and given.whole is None:
-        return (
-            f"no choice may look at the rows of a table with sampling="
-            f"{given.sampling!r}, so use sampling='leave-out', or give a number"
-        )
+    public = public_table(source, table)
+    if isinstance(public, str):
+        return public
+    if public.whole is None:
+        return f"no choice may look at rows that have sampling={public.sampling!r}"
     return None

@@ -16,7 +16,7 @@ from skparisk.core.checks import CalibrationError, check_random_state
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.pairs import SampledPairs
-from skparisk.neighbors import n_own, sample_database
+from skparisk.neighbors import n_own
 from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
 from skparisk.queries._base import Floats
 from skparisk.queries._labels import label_codes
@@ -26,7 +26,7 @@ from skparisk.queries._linear import (
     in_units,
     units_of,
 )
-from skparisk.reference import Reference, TableReference
+from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
@@ -106,8 +106,8 @@ _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS = 8, 24, 1000
 _LARGE, _NEIGHBORS = 2**12, 5
 _DRAWS = 64
 _STEPS = 2**20
-# Records that are drawn from a law, and of a table that are fitted or scored in a fold.
-_DRAWN, _MOST_FITTED, _MOST_SCORED = 1000, 5000, 1000
+# Records of the table that are fitted or scored in a fold.
+_MOST_FITTED, _MOST_SCORED = 5000, 1000
 # Rows of a table that pairs are drawn from, or as many for each column if that is more:
 # the few pairs of a candidate need not prepare all rows of a large table. Or as many as
 # have this many of the rarest class, without which answers hardly differ.
@@ -180,7 +180,7 @@ class PenaltyChooser:
     def __init__(
         self,
         source: SensitivitySampler,
-        reference: Reference,
+        table: TableReference,
         n_private: int,
         query: LinearQuery,
     ) -> None:
@@ -189,16 +189,15 @@ class PenaltyChooser:
         if n_records is None and source.relation == "replace-one":
             n_records = n_private
         self._n_records = n_records
-        self._source, self._reference, self._query = source, reference, query
+        self._source, self._table, self._query = source, table, query
         rng = check_random_state(source.random_state, "random_state")
         entropy = int.from_bytes(rng.bytes(16), "little")
         # Two words, where the sampling of pairs that calibrate has one: other streams.
-        seeds = np.random.SeedSequence([entropy, 1]).spawn(4)
+        seeds = np.random.SeedSequence([entropy, 1]).spawn(3)
         self._pairs_seed, self._noise_seed = (
             int(seed.generate_state(1)[0]) for seed in seeds[:2]
         )
         self._rng = np.random.default_rng(seeds[2])
-        self._database_seed = seeds[3]
 
     def query(self, penalty: float) -> LinearQuery | UnitsQuery:
         """Return the query with a penalty, for columns in units of their size."""
@@ -207,7 +206,8 @@ class PenaltyChooser:
     @np.errstate(over="ignore", invalid="ignore")  # numbers near the largest ones
     def choose(self) -> PenaltyChoice | None:
         """Return the best of several penalties, or None if none can be released."""
-        pool = self._public_records()
+        assert self._table.whole is not None
+        pool = self._table.whole.numbers
         if self._n_records is None or pool.y is None:
             return None  # said where pairs are drawn
         self._units = units_of(pool.X, fit_intercept=self._query.fit_intercept)
@@ -225,13 +225,6 @@ class PenaltyChooser:
             noise,
         )
 
-    def _public_records(self) -> RecordPool:
-        """Return all records of a table in memory, or some of others."""
-        if self._reference.whole is not None:
-            return self._reference.whole.numbers
-        drawn = sample_database(self._reference, _DRAWN, self._database_seed, "numbers")
-        return RecordPool(*drawn)
-
     def _prepare(self, pool: RecordPool) -> None:
         """Find what all candidates share: terms, folds and draws of the noise."""
         source = self._source
@@ -247,14 +240,12 @@ class PenaltyChooser:
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
         self._classes = self._query.classes
         self._X = pool.X
-        table, self._drawn_from = self._reference, self._reference
-        if isinstance(table, TableReference) and table.sampling == "leave-out":
-            most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
-            if self._classes is not None and pool.y is not None:
-                firsts = self._query.targets_of(pool.y)[0][pool.first_rows]
-                rarest = np.unique(firsts, return_counts=True)[1].min()
-                most = max(most, _ROWS_PER_CLASS * pool.n_records // int(rarest))
-            self._drawn_from = table.numbers._part(most)
+        most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
+        if self._classes is not None and pool.y is not None:
+            firsts = self._query.targets_of(pool.y)[0][pool.first_rows]
+            rarest = np.unique(firsts, return_counts=True)[1].min()
+            most = max(most, _ROWS_PER_CLASS * pool.n_records // int(rarest))
+        self._drawn_from = self._table.numbers._part(most)
         self._folds = [
             _Fold(pool, train, test, self._query) for train, test in self._splits(pool)
         ]
@@ -346,7 +337,7 @@ class PenaltyChooser:
                 pairs,
                 draw_seed=self._noise_seed,
                 weights=query.output_weights(self._X, pairs.n_outputs),
-                n_independent=self._reference.n_independent(n_own(source.relation)),
+                n_independent=self._table.n_independent(n_own(source.relation)),
             )
             # Of all candidates alike, as their numbers of outputs are.
             self._terms = settle(self._terms, pairs.n_outputs)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from skparisk._threads import one_thread
 from skparisk.core.sealed import take_rows
 from skparisk.core.weights import RowSums, sums_of_pairs
 from skparisk.neighbors import NeighborPairs
@@ -76,7 +77,8 @@ class SumQuery(Query):
         self._check_n_records(n_rows(X))
         shaped = self.shaped(X, y)
         total: Any = 0.0
-        with np.errstate(all="ignore"):  # that one overflows would be a release
+        # That one overflows would be a release.
+        with np.errstate(all="ignore"), one_thread():
             for start in range(0, max(n_rows(X), 1), _ROWS_AT_ONCE):
                 some = slice(start, min(start + _ROWS_AT_ONCE, n_rows(X)))
                 part = shaped.rows(take_rows(X, some), take_rows(y, some))

@@ -263,6 +263,11 @@ class Reference(Protocol):
         """Fewest and most rows of a record, if records are people."""
         return None
 
+    @property
+    def of_people(self) -> bool:
+        """Whether a record is a person, who may have several rows."""
+        return self.rows_per_person is not None
+
     def most_rows(self, n_records: int) -> int:
         """Return the number of rows for which sums must be exact."""
         if self.rows_per_person is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,17 +94,13 @@ class Categories:
     ----------
     values : sequence
         The categories, distinct; NaN is None. Compared with ``==``, so that 1, 1.0 and
-        True are one.
-
-    default : object, default=None
-        Replacement of a value outside the categories, and of a missing one if None is
-        no category. None: the first category other than None.
+        True are one. The first other than None replaces a value outside the categories,
+        and a missing one if None is no category.
 
     Raises
     ------
     ValueError
-        If there is no category, one is there twice or cannot be compared, or the
-        default is none of them.
+        If there is no category, or one is there twice or cannot be compared.
 
     Examples
     --------
@@ -114,7 +110,6 @@ class Categories:
     """
 
     values: tuple[Any, ...]
-    default: Any = None
     _known: frozenset[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -129,10 +124,6 @@ class Categories:
                 f"only once, got {list(self.values)!r}."
             )
         object.__setattr__(self, "values", given)
-        default = self.present[0] if self.default is None else self.default
-        if default not in known:
-            raise ValueError(f"default must be a category, got {default!r}.")
-        object.__setattr__(self, "default", default)
         object.__setattr__(self, "_known", known)
 
     @property
@@ -144,6 +135,11 @@ class Categories:
     def present(self) -> list[Any]:
         """The categories other than None."""
         return [value for value in self.values if value is not None]
+
+    @property
+    def default(self) -> Any:
+        """The first category other than None."""
+        return self.present[0]
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -230,18 +226,6 @@ class Domain:
     def target_box(self) -> NDArray[np.float64] | None:
         """Lowest and highest targets; None without targets."""
         return _box(self.targets)
-
-    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same domain with `encode` applied to its targets."""
-
-        def codes(column: Column) -> Column:
-            if not isinstance(column, Categories):
-                return column
-            known = np.array([column.default, *column.present])
-            default, *values = encode(known).tolist()
-            return Categories(tuple(values), default)
-
-        return type(self)(self.columns, [codes(column) for column in self.targets])
 
     def clip(
         self, X: Records, y: NDArray[Any] | None = None

@@ -246,7 +246,7 @@ def learn_reference(
     order = draw_ordered(n_candidates, n_candidates, source)
     chosen, others = np.split(order, [learning.n_records])
     own = take_rows(X, chosen), take_rows(y, chosen)
-    schema = schema if y is not None else schema._without_targets()
+    schema = schema if y is not None else schema._with([])
     features, targets = schema.domain.clip(*own)
     columns = [*columns_of(features)]
     columns += [] if targets is None else columns_of(targets)

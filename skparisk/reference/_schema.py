@@ -128,13 +128,17 @@ class Spec:
         if isinstance(domain, Interval):
             domain = replace(domain, missing=True)
         else:
-            domain = Categories((*domain.values, None), domain.default)
+            domain = Categories((*domain.values, None))
         return replace(self, missing=float(share), domain=domain, classes=None)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the column with what `encode` makes of its values."""
+        encoders, domain = (*self.encoders, encode), self.domain
         classes = None if self.classes is None else encode(self.classes)
-        return replace(self, encoders=(*self.encoders, encode), classes=classes)
+        if isinstance(domain, Categories):
+            assert classes is not None  # none of them is missing
+            domain = Categories(tuple(classes.tolist()))
+        return replace(self, encoders=encoders, classes=classes, domain=domain)
 
 
 def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
@@ -442,15 +446,12 @@ class SchemaReference(Held, Reference):
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same schema with `encode` applied to its targets."""
-        targets = [spec.encoded(encode) for spec in self._targets]
-        return self._with(targets, self._domain.encoded(encode))
+        return self._with([spec.encoded(encode) for spec in self._targets])
 
-    def _without_targets(self) -> Self:
-        """Return the same schema for features alone."""
-        return self._with([], Domain(self.domain.columns))
-
-    def _with(self, targets: list[Spec], domain: Domain) -> Self:
+    def _with(self, targets: list[Spec]) -> Self:
+        """Return the same schema of features, with other targets."""
         other = copy.copy(self)
+        domain = Domain(self._domain.columns, [spec.domain for spec in targets])
         vars(other).update(_targets=targets, _domain=domain)
         for name in ("schema", "form"):
             vars(other).pop(name, None)

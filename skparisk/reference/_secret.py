@@ -233,9 +233,9 @@ class SecretDraw(Held):
         return len(self._members)
 
     @property
-    def rows_per_person(self) -> tuple[int, int] | None:
-        """Fewest and most rows of a person, or None if a row is a record."""
-        return (min(self._sizes), max(self._sizes)) if self._sizes else None
+    def of_people(self) -> bool:
+        """Whether a record is a person; how many rows they have is not shown."""
+        return self._sizes is not None
 
     def check(self, X: Any) -> None:
         """Refuse other records than were drawn from, or in another order."""
@@ -294,7 +294,7 @@ class SecretDraw(Held):
     @property
     def withheld(self) -> Withheld:
         """What a certificate says."""
-        unit = "records" if self._sizes is None else "people"
+        unit = "people" if self.of_people else "records"
         return Withheld(
             f"drawn in secret from {self.n_candidates} {unit} handed over",
             n_candidates=self.n_candidates,

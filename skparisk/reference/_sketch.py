@@ -200,7 +200,9 @@ def _row_hashes(table: Records) -> NDArray[np.uint64]:
     factors = _column_factors(n_columns)
     length = n_rows(table)
     hashes = np.empty((2, length), dtype=np.uint64)
-    step = max(1, _NUMBERS_PER_BLOCK // n_columns)
+    # Columns of a frame are hashed one by one.
+    together = 1 if hasattr(table, "columns") else n_columns
+    step = max(1, _NUMBERS_PER_BLOCK // together)
     for start in range(0, length, step):
         rows = slice(start, start + step)
         hashes[:, rows] = _block_hashes(take_rows(table, rows), factors, dropped)

@@ -528,7 +528,7 @@ default="auto"
             kept = as_records(given) if is_frame(given) else X
             form = PublicForm.of(kept, None if y is None else targets)
         X, y = self._of_people(query, groups, X, y)
-        several = getattr(self.reference, "rows_per_person", None) is not None
+        several = getattr(self.reference, "of_people", False)
         if self.reference is not None and several != isinstance(X, People):
             raise ValueError(
                 "groups must be given if the reference is a TableReference, or the "

@@ -503,12 +503,9 @@ class PrivateEstimator(
             :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
             :class:`~skparisk.TableReference` of both.
 
-        groups, groups_reference : array-like, default=None
-            Whose each private and each public row is, if people have several:
+        groups, groups_reference, sample_weight, sample_weight_reference : array-like
+            Whose each private and each public row is, and how much it counts:
             :ref:`private-fit`.
-
-        sample_weight, sample_weight_reference : array-like, default=None
-            How much each private and each public row counts: :ref:`private-fit`.
 
         Raises
         ------
@@ -517,8 +514,8 @@ class PrivateEstimator(
         """
         source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.
-        several = getattr(X_reference, "rows_per_person", None)
-        bounded = (groups is None and several is None) or self.max_rows is not None
+        several = groups is not None or getattr(X_reference, "of_people", False)
+        bounded = not several or self.max_rows is not None
         if self._proven_by_default and bounded:
             source = "bound"
         estimator = check_estimator(self.estimator)
@@ -576,11 +573,13 @@ class PrivateEstimator(
         self.schema_, query, apart, base = self._find_query(
             source, estimator, data, labels
         )
+        # Before rows for pairs have what other trees leave of their targets.
+        sums = isinstance(query, LeafQuery)
+        public = self._find_public_fit(source, query, data) if sums else None
         data = data.of_rows(apart, source)
         query, data = data.weighted(query, source, own)
         start, query, alone = self._find_correction(source, query, data)
-        public = None
-        if not isinstance(alone, LeafQuery):
+        if not sums:
             public = self._find_public_fit(source, alone, data)
         if start is not None:
             data = data.of_rows(start.table, source)
@@ -599,8 +598,8 @@ class PrivateEstimator(
                 served = serve(model, query.reader, numbers, query.template, labels)
             model.estimator_ = served
 
-        if public is not None and releases_predictions(self):
-            fresh = clone(query.estimator)  # type: ignore[union-attr]
+        if public is not None and (sums or releases_predictions(self)):
+            fresh = clone(getattr(query, "estimator", estimator))
 
             def score_fit(X: Any, y: Any, X_held: Any, y_held: Any) -> float:
                 y, own = query.targets_of(y)
@@ -641,6 +640,10 @@ class PrivateEstimator(
         if isinstance(query.template, LeafTemplate):
             noise = np.broadcast_to(self._noise_deviations(), released.shape)
             self.private_weight_ = query.template.private_weight(noise)
+            told = self.reference_comparison_
+            if told is not None and not told.public_is_better:
+                # Splits have seen these records, so the score is too high to be shown.
+                self.reference_comparison_ = None
         self._tell_public_steps(query.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
+from skparisk.core.sealed import take_rows
 from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
@@ -21,9 +22,17 @@ from skparisk.queries._estimator import EstimatorQuery
 from skparisk.queries._linear import CorrectionQuery, LinearQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
+from skparisk.reference._records import n_rows
 
 # Columns behind the steps before the model: each database has as many squared.
 _MOST_COLUMNS = 256
+# Records that steps transform together: copies of all would not fit into memory.
+_ROWS_AT_ONCE = 2**16
+
+
+def _dense(found: Any) -> Floats:
+    found = found.toarray() if issparse(found) else found
+    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +65,16 @@ class LinearStepQuery(EstimatorQuery):
         return np.asarray(self.linear(self.prepared(X), y))
 
     def prepared(self, X: Any) -> Floats:
-        found = super().prepared(X)
-        found = found.toarray() if issparse(found) else found
-        return np.asarray(found, dtype=np.float64)
+        if self.front is None:
+            return _dense(X)
+        made: Any = None
+        for start in range(0, max(n_rows(X), 1), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            part = _dense(super().prepared(take_rows(X, rows)))
+            if made is None:  # the others are put beside it as they come
+                made = np.empty((n_rows(X), part.shape[1]))
+            made[rows] = part
+        return np.asarray(made)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         self.check_has_targets(pool)

@@ -30,6 +30,8 @@ from skparisk.reference._records import Schema, frame_like, n_rows
 _SAME = 2.0**-20
 # How often another database is drawn if one lacks a class, or cannot be fitted to.
 _MOST_DRAWN = 6
+# Records of the first database at most: more show nothing that these do not.
+_MOST_RECORDS = 2**18
 # Records that answers are compared on.
 MOST_POINTS = 256
 
@@ -38,7 +40,8 @@ MOST_POINTS = 256
 class PublicRecords:
     """Several databases of more than one size, and all public records."""
 
-    # The first has as many records as the private one. Labels as estimators see them.
+    # The first has as many records as the private one, if these are not very many.
+    # Labels as estimators see them.
     # None, where the whole is all that is looked at.
     databases: Sequence[Database]
     # Records for public steps.
@@ -274,6 +277,7 @@ def _spread(n_rows: int, shares: NDArray[np.float64]) -> NDArray[np.intp]:
 
 def _sizes(n_records: int) -> list[int]:
     """Return how many records the databases have: what grows with them shows."""
+    n_records = min(n_records, _MOST_RECORDS)
     more = n_records + max(1, n_records // 4)
     return [n_records, more, more]
 
