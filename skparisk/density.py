@@ -66,7 +66,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         :func:`~skparisk.queries.kernel_density_sensitivity_bound`.
 
     n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+        For the sampling of pairs, and the noise: :ref:`private-parameters`.
 
     Attributes
     ----------

@@ -596,7 +596,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         predictions. The smaller, the less noise there is.
 
     n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+        For the sampling of pairs, and the noise: :ref:`private-parameters`.
 
     Attributes
     ----------

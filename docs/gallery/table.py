@@ -1,6 +1,6 @@
 r"""
-What a steward asks first
-=========================
+A steward's first questions
+===========================
 
 Before any model, a steward asks: how many people are there, where do they
 live, and what do they earn? A :class:`~skparisk.PrivateTable` answers

@@ -131,7 +131,7 @@ class PrivacyLedger:
         Raises
         ------
         LedgerError
-            If it is not as the library wrote it.
+            If the library did not write it so.
 
         ValueError
             If it is on a network file system.
@@ -179,7 +179,7 @@ class PrivacyLedger:
     def spent(self) -> Certificate:
         """Guarantee of all releases so far, if their levels were fixed beforehand.
 
-        If levels were chosen on the way, `limit` holds.
+        If earlier releases decided levels, `limit` holds.
         """
         return self._book.budget.spent(self._history().totals)
 
@@ -221,8 +221,8 @@ class PrivacyLedger:
         Parameters
         ----------
         *releases : certificates, mechanisms or tuples of float
-            What :func:`~skparisk.core.as_certificate` takes, such as
-            (epsilon, delta, risk). All of them are charged, or none.
+            Arguments of :func:`~skparisk.core.as_certificate`, such as (epsilon, delta,
+            risk). All of them are charged, or none.
 
         note : str, default=""
             Description, kept in the ledger: nothing private.

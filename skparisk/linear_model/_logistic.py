@@ -74,7 +74,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
         The release, and public records beside it: :ref:`private-attributes`. With
-        `combine`, `released_` is to be added to what public records come to.
+        `combine`, `released_` is the correction to the public fit.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float

@@ -43,10 +43,10 @@ class PrivateRidge(
     Parameters
     ----------
     alpha : float, array-like of shape (n_targets,), "auto" or None, default=None
-        Penalty, >= 0, as in `Ridge`. "auto": the one with which simulated releases on
-        the public reference do best, which costs nothing (:ref:`choice-of-penalty`).
-        None: "auto" if there is a public reference and `epsilon` is finite; else the
-        penalty of a fitted sampler; else 1.0, as in `Ridge`.
+        Penalty, >= 0, as in `Ridge`. "auto": the best penalty in simulated releases on
+        the public reference, at no privacy cost (:ref:`choice-of-penalty`). None:
+        "auto" if there is a public reference and `epsilon` is finite; else the penalty
+        of a fitted sampler; else 1.0, as in `Ridge`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -73,7 +73,7 @@ class PrivateRidge(
         records, and noise.
 
     n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+        For the sampling of pairs, and the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class PrivateRidge(
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
         The release, and public records beside it: :ref:`private-attributes`. With
-        `combine`, `released_` is to be added to what public records come to.
+        `combine`, `released_` is the correction to the public fit.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float

@@ -66,7 +66,7 @@ class Check:
 class Policy:
     """Limits that a certificate must keep; None and False are no rules.
 
-    There is always one rule more: the guarantee must stand as it is written.
+    One more rule always applies: the guarantee must stand as written.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ class Report:
         Ledger that the release was charged to. None: `source`, if it is one.
 
     policy : Policy, default=None
-        Limits that it is checked against.
+        Limits to check it against.
 
     files : list of path-like, default=()
         Released files; the report has their SHA-256.
@@ -594,7 +594,7 @@ class Report:
     Attributes
     ----------
     document : dict
-        All that it says, as plain numbers, strings and lists.
+        Contents, as plain numbers, strings and lists.
 
     certificate : Certificate
         The claim.
@@ -717,7 +717,7 @@ class Report:
         Raises
         ------
         ValueError
-            As of `from_dict`; or if a page is not what its document gives.
+            As for `from_dict`; or if a page differs from its document.
         """
         text = Path(path).read_text("utf-8", errors="replace")
         kept = _DOCUMENT.search(text)
@@ -756,10 +756,10 @@ class Report:
         Parameters
         ----------
         checker, decision : str
-            Who decides, and what.
+            Person who decides, and the decision.
 
         date, reason : str, default=""
-            When and why. An empty date is today.
+            Day and grounds. An empty date is today.
         """
         if not (checker and decision):
             raise ValueError("checker and decision must be given, got an empty one.")

@@ -233,20 +233,20 @@ def claim_at_most(
 class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Sample the sensitivity of a query, and calibrate noise to it.
 
-    Pairs of neighboring databases are drawn from a public reference, the query
-    is answered on both, and the noise is calibrated to a high quantile of how far
-    the answers are apart. What results is (epsilon, gamma)-random differential
-    privacy: outside a risk gamma, the privacy loss is at most epsilon.
+    Draw pairs of neighboring databases from a public reference, answer the query on
+    both, and calibrate the noise to a high quantile of the distances of answers. The
+    result is (epsilon, gamma)-random differential privacy: outside a risk gamma, the
+    privacy loss is at most epsilon.
 
     Parameters
     ----------
     query : callable, Query or None, default=None
-        ``f(X)`` or ``f(X, y)`` of records as they are given, so that a data frame stays
-        one; returns a number or a vector; see
-        :class:`~skparisk.queries.FunctionQuery`. None: each record by itself (the
-        local model), see `transform`. `fit` copies it, because later changes to it,
-        such as to a list in a partial, were not sampled. Globals, closures and defaults
-        of a function cannot be copied, and must stay as they are.
+        ``f(X)`` or ``f(X, y)`` of records in their own form: a data frame stays one.
+        Returns a number or a vector; see :class:`~skparisk.queries.FunctionQuery`.
+        None: each record by itself (the local model), see `transform`. `fit` copies it,
+        because later changes to it, such as to a list in a partial, were not sampled.
+        Globals, closures and defaults of a function cannot be copied, and must stay as
+        they are.
 
     epsilon : float, default=1.0
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
@@ -273,10 +273,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     randomness : {"implicit", "both"}, default="implicit"
         Source of the risk.
 
-        * "implicit": the pair of databases. Outside the risk, the level holds for all
-          that may be released.
-        * "both": the pair and the noise together (Dandekar, Definition 5). Weaker,
-          with far less noise where the query has many outputs.
+        * "implicit": the pair of databases. Outside the risk, the level holds for every
+          release.
+        * "both": the pair and the noise together (Dandekar, Definition 5). Weaker, with
+          far less noise for many outputs.
 
         For a known sensitivity, and a risk over the noise alone, see
         :class:`~skparisk.KnownSensitivity`.
@@ -284,10 +284,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     law : str or Law, default="laplace"
         "laplace" or "gaussian", for the law of the noise: the distance of answers is
         their l1 norm for Laplace noise, their l2 norm for Gaussian noise. The scale for
-        a `delta` is the least there is (Balle and Wang 2018).
-        "exponential": `query` returns the scores of candidates, the distance is the
-        largest difference of a score, and `release` chooses a candidate. A law of one's
-        own is a :class:`~skparisk.core.Law`.
+        a `delta` is the least there is (Balle and Wang 2018). "exponential": `query`
+        returns the scores of candidates, the distance is the largest difference of a
+        score, and `release` chooses a candidate. Your own law is a
+        :class:`~skparisk.core.Law`.
 
     noise_shape : {"auto", "isotropic", "diagonal", "whitened"} or NoiseShape, \
 default="auto"
@@ -301,21 +301,19 @@ default="auto"
         given shape must not depend on the private data.
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
-        Which order statistic of the sampled pairs is used: see
-        :class:`~skparisk.core.Exchangeable`, :class:`~skparisk.core.PAC` and
-        :class:`~skparisk.core.DKW`.
+        Order statistic of the sampled pairs: see :class:`~skparisk.core.Exchangeable`,
+        :class:`~skparisk.core.PAC` and :class:`~skparisk.core.DKW`.
 
     failure_prob : float, default=0.05
         For "pac": probability, over the sampled pairs, that the risk is larger than
         claimed, in (0, 1).
 
     reference : Reference or callable, default=None
-        Where the records of the sampled databases come from:
-        :class:`~skparisk.TableReference`, :class:`~skparisk.SchemaReference`, or
-        ``(n_records, rng) -> X or (X, y)``. Must be public, declared or simulated.
-        None: the data given to `fit`.
-        Without public records: a :class:`~skparisk.SecretSample`, or its draw, which
-        protects who of the private records is used.
+        Source of the sampled databases: :class:`~skparisk.TableReference`,
+        :class:`~skparisk.SchemaReference`, or ``(n_records, rng) -> X or (X, y)``. Must
+        be public, declared or simulated. None: the data given to `fit`. Without public
+        records: a :class:`~skparisk.SecretSample`, or its draw, which protects the
+        membership of private records.
 
     n_records : int, default=None
         Records of a database, >= 1. None: as many as `fit` is given; 1 if `query`

@@ -325,7 +325,7 @@ class PrivateEstimator(
 
     Fits the estimator, and releases its fitted numbers once, with noise. Predictions,
     transformations and scores are computed from the released numbers, by a fit on
-    public records that knows nothing else of the private ones.
+    public records that uses nothing else of the private ones.
 
     Parameters
     ----------
@@ -339,12 +339,12 @@ class PrivateEstimator(
     release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
         The released numbers.
 
-        * "auto": the learned numbers that its methods depend on, found by comparing
-          fits on public records (:ref:`thm-fitted-attributes`).
-          Of trees and forests, also at the end of a Pipeline: sums over the records in
-          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`). Of
-          `KMeans`: sums over the records nearest to centers of the reference, one step
-          of Lloyd's algorithm (:ref:`thm-centers`).
+        * "auto": the learned numbers behind its methods, found by comparing fits on
+          public records (:ref:`thm-fitted-attributes`). Of trees and forests, also at
+          the end of a Pipeline: sums over the records in their leaves, whose splits are
+          grown on the reference (:ref:`thm-leaves`). Of `KMeans`: sums over the records
+          nearest to centers of the reference, one step of Lloyd's algorithm
+          (:ref:`thm-centers`).
         * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
           inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
@@ -361,7 +361,7 @@ class PrivateEstimator(
         them a noise shape of "auto" is "isotropic".
 
     X_public : array-like of shape (n_points, n_features), default=None
-        For "predict" and "predict_proba": where predictions are released. Public.
+        For "predict" and "predict_proba": public points of the released predictions.
 
     surrogate : regressor, default=None
         For "predict" and "predict_proba": model that serves predictions elsewhere,
@@ -380,7 +380,7 @@ class PrivateEstimator(
 
     max_rows : int, default=None
         With `groups` and a proven bound: the most rows of a person to use, drawn at
-        random, >= 1. The bound is of so many.
+        random, >= 1. The bound is for so many.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -416,9 +416,9 @@ class PrivateEstimator(
     -----
     **Guarantee**. As for all private estimators: :ref:`private-parameters`.
 
-    Methods that need more numbers than were released say so. If the private database
-    lacks a class, the answer is zeros. An error while fitting the private data hides
-    its message. Both would otherwise reveal something about the data.
+    Methods that need more numbers than the release raise an error. If the private
+    database lacks a class, the answer is zeros. An error while fitting the private data
+    hides its message. Both would otherwise reveal something about the data.
 
     A fitted clusterer has no `labels_`, which would reveal the cluster of each private
     record, except with an infinite `epsilon` and ``release="auto"``.
