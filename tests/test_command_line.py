@@ -253,13 +253,11 @@ def test_the_report_says_what_was_released_and_from_which_reference(folder):
         "numbers with noise": "6",
         "target": "wage",
         "columns left out": "none",
-        "numbers are moved to": details["released"]["numbers are moved to"],
-        "target is moved to": details["released"]["target is moved to"],
+        "numbers clipped to": details["released"]["numbers clipped to"],
+        "target clipped to": details["released"]["target clipped to"],
         "prepared": details["released"]["prepared"],
     }
-    assert details["released"]["numbers are moved to"].startswith(
-        "age 18 to 89; hours "
-    )
+    assert details["released"]["numbers clipped to"].startswith("age 18 to 89; hours ")
     digest = hashlib.sha256((folder / "public.csv").read_bytes()).hexdigest()
     assert details["reference"] == {
         "file": "public.csv",
@@ -274,7 +272,7 @@ def test_scores_stand_beside_those_of_public_records_and_of_a_constant(capsys):
     assert main([*argv, "--output", "majority.skops"]) == 0
     printed = capsys.readouterr().out
     counts = pd.read_csv("public_classes.csv")["high"].value_counts(normalize=True)
-    assert f"score of a constant answer: {counts.max():.2g}\n" in printed
+    assert f"score of a constant prediction: {counts.max():.2g}\n" in printed
     assert "score of public records alone: " in printed
     assert "score of the private model: " in printed
     assert "score without noise: not told" in printed

@@ -52,7 +52,7 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     assert all(line in shown for line in re.findall("^   (pass .*)$", PAGE, re.M))
     (first,) = re.findall(r"^   (The guarantee stands: .*), at epsilon", PAGE, re.M)
     assert shown.count(f"{first}, at epsilon") > 1
-    assert "left: one release at epsilon 0.5, without delta and risk" in shown
+    assert "left: one release at epsilon 0.5, if delta and risk fit too" in shown
     model = load_model(Path("model.skops"))
     words = ["injury", "industry"]
     asked = test.drop(columns=["cost", *words]).astype(float)

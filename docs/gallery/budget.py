@@ -95,7 +95,7 @@ plt.show()
 # File it
 # -------
 #
-# With ``path="budget.db"`` the ledger outlives a crash
+# With ``path="budget.ledger"`` the ledger outlives a crash
 # (:meth:`PrivacyLedger.open <skparisk.PrivacyLedger.open>`).
 # ``print(ledger)`` is a report, and :meth:`~skparisk.PrivacyLedger.to_jsonl`
 # exports it: one line each for the budget, three charges and a checkpoint.

@@ -7,6 +7,7 @@ and no public records, but a form that declares the values of each field.
 (We make the customers up.)
 """
 
+import textwrap
 import warnings
 
 import numpy as np
@@ -64,7 +65,7 @@ print(f"sampled {sampled.sensitivity_}, proven {bound.sensitivity_}")
 # %%
 # Here the bound costs nothing, and it holds for all people, without a γ:
 
-print(bound.certificate_.guarantee)
+print(textwrap.fill(bound.certificate_.guarantee))
 
 # %%
 # The price of privacy

@@ -8,6 +8,8 @@ without a reference and without a risk. Its release is ε-differentially
 private for any data.
 """
 
+import textwrap
+
 import numpy as np
 from matplotlib import pyplot as plt
 
@@ -40,7 +42,7 @@ table = PrivateTable(
     bins={"income": 15},
     epsilon=1.0,
 ).fit(people)
-print(table.certificate_.guarantee)
+print(textwrap.fill(table.certificate_.guarantee))
 
 # %%
 # How many, and where?

@@ -7,6 +7,8 @@ private. (We make the messages up: some words that anyone uses, some of the
 topic, some of either.)
 """
 
+import warnings
+
 import numpy as np
 import polars as pl
 from matplotlib import pyplot as plt
@@ -17,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skparisk import PrivateEstimator, SensitivitySampler
+from skparisk.exceptions import UtilityWarning
 
 common = "hello please help thanks since yesterday again still account page"
 topics = {
@@ -45,8 +48,10 @@ texts, public, test = (
 #
 # A vocabulary could hold somebody's name. Wrap the whole pipeline: the
 # vectorizer is then fitted on the public messages, and the release has only
-# one coefficient per public word.
+# one coefficient per public word. (``fit`` warns if the public records alone
+# score as well. Here they do: see below. So we ignore that warning.)
 
+warnings.simplefilter("ignore", UtilityWarning)
 model = PrivateEstimator(
     make_pipeline(TfidfVectorizer(), LogisticRegression(C=0.1)),
     epsilon=1.0,

@@ -8,6 +8,7 @@ private records *correct* the public fit. The noise, and how far each fit may
 be off, set the weight. It is one release, and the weighting is free.
 """
 
+import textwrap
 import warnings
 
 import numpy as np
@@ -82,7 +83,8 @@ plt.show()
 #
 # The public records can measure the worth of the private ones:
 
-print(fit(800, "reference").compare_with_reference())
+comparison = fit(800, "reference").compare_with_reference()
+print(textwrap.fill(str(comparison)))
 
 # %%
 # If the public records are of other people, and the noise is small enough to

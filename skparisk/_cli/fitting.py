@@ -131,9 +131,9 @@ class _Public:
         released = {
             "target": options.target,
             "columns left out": ", ".join(options.drop) or "none",
-            "numbers are moved to": ranges or "there are none",
-            "prepared": "gaps are filled, numbers scaled and words coded by what the "
-            "public records, or the schema, hold; by this command",
+            "numbers clipped to": ranges or "there are none",
+            "prepared": "this command filled gaps, scaled numbers and encoded words, "
+            "using the public records or the schema only",
         }
         constant = 0.0  # of an R2, for the mean
         if classes:
@@ -141,10 +141,10 @@ class _Public:
             constant = counts.max() / counts.sum()
         else:
             low, high = self.y.min(), self.y.max()
-            released["target is moved to"] = f"{low:g} to {high:g}"
+            released["target clipped to"] = f"{low:g} to {high:g}"
         quality = {
             "what scores are": "accuracy" if classes else "R2, 1 at best",
-            "score of a constant answer": f"{constant:.2g}",
+            "score of a constant prediction": f"{constant:.2g}",
         }
         reference = {"file": path.name, "SHA-256": sha256_of(path)}
         if options.reference is not None:

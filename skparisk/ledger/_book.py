@@ -209,7 +209,7 @@ def left_in_words(epsilon: float) -> str:
         return "nothing"
     if math.isinf(epsilon):
         return "no limit"
-    return f"one release at epsilon {floor_text(epsilon)}, without delta and risk"
+    return f"one release at epsilon {floor_text(epsilon)}, if delta and risk fit too"
 
 
 def _floor_float(value: Fraction) -> float:

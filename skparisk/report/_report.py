@@ -275,7 +275,10 @@ Rows = tuple[tuple[str, str], ...]
 INSIDE = "inside the environment only: it was computed from private data without noise"
 _BLANK = "................................"
 # What no guarantee of this kind is about.
-_NEVER = "What is true of the population, and can be learned without any one record."
+_NEVER = (
+    "Facts about the whole population. They can be learned without any one person's "
+    "record."
+)
 _SEVERAL = (
     "A person with several records, or people who are known to belong together, to the "
     "same degree: the claim is about one record, unless it says otherwise."
@@ -285,8 +288,8 @@ _TOGETHER = (
     "nor somebody with more rows than anyone in the reference."
 )
 _BEYOND_RISK = (
-    "People in the pairs that the risk leaves out, who tend to be those with the most "
-    "unusual records."
+    "People whose pairs belong to the share (the risk) that the guarantee leaves out. "
+    "They tend to have the most unusual records."
 )
 
 
@@ -325,7 +328,7 @@ def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...
             rows=(
                 ("protected", words.protected(claim)),
                 ("neighboring databases", words.neighbors_of(claim)),
-                ("not protected", "what follows:"),
+                ("not protected", "see the list below"),
             ),
             items=_not_protected(claim),
         ),
