@@ -334,6 +334,15 @@ def section(report, title):
     return page.partition(f"<h2>{title}</h2>")[2].partition("</section>")[0]
 
 
+@pytest.mark.parametrize(
+    ("case", "told"), [("exchangeable", True), ("bound", False), ("secret", False)]
+)
+def test_people_unlike_the_reference_are_not_protected(case, told):
+    """Where pairs come from a public one."""
+    text = section(Report(CASES[case]), "Whom it protects, and whom not")
+    assert ("People unlike those in the reference" in text) == told
+
+
 def about(report, title, name):
     """Return what one row of a section says, None if there is no such row."""
     row = rf"<th scope='row'>{re.escape(name)}</th><td>(.*?)</td>"

@@ -73,7 +73,7 @@ except BudgetExceededError as error:
 # public records for free:
 
 search = PrivateGridSearchCV(
-    PrivateRidge(epsilon=0.4, sensitivity=0.01), {"alpha": [1.0, 100.0]}
+    PrivateRidge(epsilon=0.4), {"alpha": [1.0, 100.0]}
 )
 with ledger:
     search.fit(X, y, **public)

@@ -63,14 +63,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     option(decided, "--checker", "NAME", "who decides", type=str, required=True)
     option(decided, "--decision", "TEXT", "such as approved", type=str, required=True)
     option(decided, "--reason", "TEXT", "why", type=str, default="")
-    option(
-        decided,
-        "--date",
-        "DAY",
-        "day of the decision (default: today)",
-        type=str,
-        default="",
-    )
+    text = "day of the decision (default: today)"
+    option(decided, "--date", "DAY", text, type=str, default="")
     option(decided, "--output", "FILE", f"new report, {ENDINGS}", required=True)
     add_force(decided)
     decided.set_defaults(run=run_decide)
@@ -107,9 +101,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     create = actions.add_parser("create", help="create a ledger in a new file")
     create.add_argument("path", metavar="FILE")
     for name, default in (("epsilon", None), ("delta", 0.0), ("gamma", 1.0)):
-        text = (
-            "total budget" if default is None else f"total budget (default: {default})"
-        )
+        text = f"total budget{'' if default is None else f' (default: {default})'}"
         how = {"type": float, "default": default, "required": default is None}
         option(create, f"--{name}", name[0].upper(), text, **how)
     text = "how releases add up: basic (default) or advanced"

@@ -346,9 +346,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     option(parser, "--ledger", "FILE", "privacy budget to charge")
     option(parser, "--policy", "POLICY.toml", "rules for the guarantee (see check)")
     option(parser, "--output", "MODEL.skops", "new model file", required=True)
-    option(
-        parser, "--report", "FILE", f"new report, {ENDINGS}; may be repeated", **more
-    )
+    text = f"new report, {ENDINGS}; may be repeated"
+    option(parser, "--report", "FILE", text, **more)
     flag(parser, "--json", "print a summary as JSON")
     flag(parser, "--quiet", "hide the progress bar")
     add_force(parser)

@@ -247,7 +247,9 @@ class PrivateRidge(
                 f"got {alpha!r}."
             )
         x_norm = check_positive(self.x_norm, "x_norm")
-        features = validate_private(self, X, dtype=np.float64)
+        features, _ = validate_private(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+        )
         moments = PrivateMoments(  # a ball in the smallest box that has it
             bounds=(-x_norm, x_norm),
             y_bounds=check_y_bounds(self.y_bounds),

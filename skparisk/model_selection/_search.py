@@ -260,11 +260,11 @@ class PrivateGridSearchCV(GridSearchCV):
     >>> from skparisk.datasets import load_census
     >>> from skparisk.model_selection import PrivateGridSearchCV
     >>> X, y = load_census(return_X_y=True)
-    >>> ridge = PrivateRidge(epsilon=1.0, sensitivity=0.5)
-    >>> search = PrivateGridSearchCV(ridge, {"alpha": [1.0, 100.0]}, random_state=0)
+    >>> grid = {"alpha": [1.0, 10000.0]}
+    >>> search = PrivateGridSearchCV(PrivateRidge(), grid, random_state=0)
     >>> search = search.fit(X[900:], y[900:], X_reference=X[:900], y_reference=y[:900])
-    >>> search.certificate_.epsilon, len(search.cv_results_["mean_test_score"])
-    (1.0, 2)
+    >>> print(search.best_params_, "at level", search.certificate_.epsilon)
+    {'alpha': 10000.0} at level 1.0
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from skparisk._filed import FiledCertificate
 from skparisk._text import printable
 from skparisk._version import __version__
 from skparisk.core.checks import check_number, check_relation
-from skparisk.core.claim import Claim, Unit, as_certificate
+from skparisk.core.claim import Assumption, Claim, Unit, as_certificate
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.rounding import add_up, ceil_text
 from skparisk.ledger import PrivacyLedger
@@ -287,6 +287,7 @@ _TOGETHER = (
     "People who are known to belong together, such as a family, to the same degree; "
     "nor somebody with more rows than anyone in the reference."
 )
+_UNLIKE = "People unlike those in the reference. The promise may fail for them."
 _BEYOND_RISK = (
     "People whose pairs belong to the share (the risk) that the guarantee leaves out. "
     "They tend to have the most unusual records."
@@ -451,11 +452,12 @@ def _scores(document: Mapping[str, Any]) -> Rows:
 
 def _not_protected(claim: Claim) -> tuple[str, ...]:
     risky = claim.risk and claim.randomness != "explicit" and not claim.void
-    beyond = (_BEYOND_RISK,) if risky else ()
+    unlike = Assumption.PUBLIC_REFERENCE in claim.assumptions and not claim.void
     return (
         *words.void_reasons(claim),
         *words.leaks(claim),
-        *beyond,
+        *[_BEYOND_RISK] * bool(risky),
+        *[_UNLIKE] * unlike,
         _NEVER,
         _TOGETHER if claim.unit == Unit.PERSON else _SEVERAL,
     )
