@@ -57,10 +57,9 @@ class Event(NamedTuple):
 
 
 def level_limit(low: Any, high: Any, delta: float) -> Any:
-    """Return the level that probabilities at these limits take, at least 0."""
+    """Return the level that probabilities at these limits take; below 0 it is none."""
     with np.errstate(divide="ignore"):
-        found = np.log(np.maximum(low - delta, 0.0) / high)
-    return np.maximum(found, 0.0)
+        return np.log(np.maximum(low - delta, 0.0) / high)
 
 
 def learn_event(
@@ -77,7 +76,7 @@ def learn_event(
     thresholds, by limits that are as strict as a choice among so many asks for.
     """
     half = len(first) // 2
-    most, best = -1.0, None
+    most, best = -np.inf, None
     for words, score in _scores(first[:half], second[:half], rng):
         ours, others = score(first[half:]), score(second[half:])
         # Low scores of the one database are high ones of the other, with a sign.
@@ -85,7 +84,7 @@ def learn_event(
             thresholds, low, high = _at_thresholds(*sides, alpha)
             levels = level_limit(low, high, delta)
             at = int(np.argmax(levels))
-            if levels[at] > most:
+            if best is None or levels[at] > most:  # few rows promise less than 0
                 most = float(levels[at])
                 best = Event(score, float(thresholds[at]), sign, words)
     assert best is not None  # the mean difference is always among the scores
@@ -283,7 +282,7 @@ def attack(
     tested = [rows[:half] for rows in mixed]
     hits, others = (event.count(rows) for rows in tested[:: event.sign])
     limits = _limits(np.array([hits]), np.array([others]), half, alpha)
-    level = float(level_limit(*limits, delta)[0])
+    level = max(float(level_limit(*limits, delta)[0]), 0.0)
     return Counts(hits, others, half, event.words, level)
 
 
