@@ -358,7 +358,7 @@ class Law(ABC):
 
 @dataclass(frozen=True)
 class Laplace(Law):
-    r"""Laplace noise, of density ``exp(-\|z\|/b)/(2 b)`` at scale b."""
+    """Laplace noise, of mean absolute size b at scale b."""
 
     name: ClassVar[str] = "laplace"
     deviation: ClassVar[float] = math.sqrt(2.0)
