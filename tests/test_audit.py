@@ -607,7 +607,11 @@ OF_THE_AUDIT = [
         *((audited, {}, message) for audited, message in OF_WHAT_IS_AUDITED),
         *((ANY, *case) for case in OF_THE_AUDIT),
         (PrivateRidge(), {"y": None, **PUBLIC}, "y must be given because the query"),
-        (PrivateLogisticRegression(), OTHER_LABELS, "y has labels that are not among"),
+        (
+            PrivateLogisticRegression(C=1.0),
+            OTHER_LABELS,
+            "y has labels that are not among",
+        ),
         (
             PrivateRidge(**FEW_PAIRS),
             SHARED,

@@ -1,6 +1,7 @@
 """Pages that search engines can describe and screen readers can read."""
 
 import re
+import textwrap
 from html import escape
 from typing import Any
 
@@ -18,7 +19,7 @@ def _mend(app: Sphinx, page: str, _: str, context: Any, doctree: Any) -> None:
     paragraphs = doctree.findall(nodes.paragraph)
     texts = [p.astext() for p in paragraphs if not isinstance(p.parent, notes)]
     if texts and 'name="description"' not in context["metatags"]:
-        text = escape(re.match(r".{,160}(?!\S)", " ".join(texts[0].split()))[0])
+        text = escape(textwrap.shorten(texts[0], 160, placeholder="…"))
         context["metatags"] += f'<meta name="description" content="{text}" />\n'
     context["body"] = _PARAMETERS.sub(
         lambda found: re.sub("d[dl]>", "span>", found[0]), context["body"]
