@@ -238,11 +238,10 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     if is_number(getattr(model, penalty, None)) and not math.isnan(ratio):
         found.append(f'{penalty}="auto"')
     tried = []
-    others = _other_noise(sampler)
     weighed = getattr(model, "combine_", None) is not None
-    if weighed and compared and compared.n_reference >= compared.n_records:
-        others = iter(())  # as many private records add little, even without noise
-    for changed, so in others:
+    # As many private records as public ones add little, even without noise.
+    in_vain = weighed and compared and compared.n_reference >= compared.n_records
+    for changed, so in () if in_vain else _other_noise(sampler):
         other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
         most = _WORTH_WEAKER if so else _WORTH
         if not other > min(most * ratio, _MOST_LEFT):

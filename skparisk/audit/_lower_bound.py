@@ -76,7 +76,7 @@ def learn_event(
     thresholds, by limits that are as strict as a choice among so many asks for.
     """
     half = len(first) // 2
-    most, best = -np.inf, None
+    found = []
     for words, score in _scores(first[:half], second[:half], rng):
         ours, others = score(first[half:]), score(second[half:])
         # Low scores of the one database are high ones of the other, with a sign.
@@ -84,11 +84,9 @@ def learn_event(
             thresholds, low, high = _at_thresholds(*sides, alpha)
             levels = level_limit(low, high, delta)
             at = int(np.argmax(levels))
-            if best is None or levels[at] > most:  # few rows promise less than 0
-                most = float(levels[at])
-                best = Event(score, float(thresholds[at]), sign, words)
-    assert best is not None  # the mean difference is always among the scores
-    return best
+            event = Event(score, float(thresholds[at]), sign, words)
+            found.append((float(levels[at]), event))
+    return max(found, key=lambda pair: pair[0])[1]  # few rows promise less than 0
 
 
 def _at_thresholds(
