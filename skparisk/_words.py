@@ -188,7 +188,7 @@ _CONDITIONS = {
 
 PROVISOS = {
     Assumption.SECRET_DRAW: (
-        "What is protected is which of the records handed over are used; the scale and "
+        "The guarantee hides which of the records handed over are used; the scale and "
         "the shape of the noise depend on all of them, without noise."
     ),
     Assumption.LEARNED_REFERENCE: (
@@ -420,9 +420,9 @@ def _who_is_used(claim: Claim) -> str:
         n, all_of = evidence.n_candidates, f"all {evidence.n_candidates}"
         which = f"which {evidence.n_records} of these {n} {units} are used"
     return (
-        f"What is protected is {which}, against someone who knows {all_of}; that a "
-        "person is among them is not protected, and the scale and the shape of the "
-        "noise depend on them."
+        f"The guarantee hides {which}, from someone who knows {all_of}; that a person "
+        "is among them is not protected, and the scale and the shape of the noise "
+        "depend on them."
     )
 
 

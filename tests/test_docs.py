@@ -183,7 +183,7 @@ def test_what_a_newcomer_asks_is_two_clicks_away_at_most():
         ("help", "Is it faster with more cores?"),
         ("help", "Can I publish the score"),
         ("help", "How do I cite it?"),
-        ("privacy_promise", "What is not protected"),
+        ("privacy_promise", "Who is not protected"),
     ):
         assert answer in TEXTS[f"docs/{page}.rst"]
         assert far[f"docs/{page}.rst"] <= 2

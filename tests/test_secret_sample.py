@@ -485,7 +485,7 @@ def test_releases_of_one_draw_add_up():
     assert total.epsilon == 4.0
     assert total.protects_membership
     assert total.private
-    assert total.guarantee.startswith("What is protected is which of the records")
+    assert total.guarantee.startswith("The guarantee hides which of the records")
     assert any("one draw" in text for text in total.conditions)
     assert any("did not depend on earlier" in text for text in total.conditions)
 
@@ -568,8 +568,8 @@ def test_the_certificate_says_what_is_protected_and_what_is_not():
     model, y = make("ridge", gamma=0.2)
     certificate = model.fit(X, y).certificate_
     assert certificate.guarantee.startswith(
-        "What is protected is which 40 of these 80 records are used, against someone "
-        "who knows all 80; that a person is among them is not protected, and the scale "
+        "The guarantee hides which 40 of these 80 records are used, from someone who "
+        "knows all 80; that a person is among them is not protected, and the scale "
         "and the shape of the noise depend on them. For two databases that differ in "
         "one record (40 records, drawn in secret from 80 records handed over): with "
     )

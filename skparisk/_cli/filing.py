@@ -193,8 +193,8 @@ def run_verify(options: argparse.Namespace) -> int:
     try:
         report = Report.load(options.report)
         itself = (
-            f"its id is that of what it says, {report.id}. Compare it with the id that "
-            "was filed: whoever edits a report can write one that fits"
+            f"its id matches its content, {report.id}. Compare it with the id that was "
+            "filed: whoever edits a report can write one that fits"
         )
     except ValueError as error:
         itself = one_line(error)

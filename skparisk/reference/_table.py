@@ -101,8 +101,8 @@ class Split:
 _ROWS_PER_OUTPUT = 10
 _WEIGHTED = "; no weight counts as more than the largest one of the table"
 _CROSS_FITTED = (
-    "; what is released corrects a fit to public records, and residuals of the table "
-    "are under fits to its other rows"
+    "; the release corrects a fit to public records, and residuals of the table are "
+    "under fits to its other rows"
 )
 
 
