@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from skparisk._checks import hide_counts
-from skparisk._dask import in_memory, in_parts, is_dask
+from skparisk.reference._parted import Parted
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+# Partitions that are computed together, so that workers share them.
+_AT_ONCE = 4
 
 
 def whole_fit(fit: Fit) -> Fit:
@@ -27,9 +33,10 @@ def whole_fit(fit: Fit) -> Fit:
         try:
             given = signature(fit).bind(estimator, *args, **kwargs)
             for name, data in given.arguments.items():
-                if is_dask(data):
+                if _is_dask(data):
                     parts = name == "X" and getattr(estimator, "_takes_parts", False)
-                    given.arguments[name] = in_parts(data) if parts else in_memory(data)
+                    loaded = _in_parts(data) if parts else _computed([data])[0]
+                    given.arguments[name] = loaded
             return fit(*given.args, **given.kwargs)
         except BaseException:
             _forget(estimator)
@@ -42,3 +49,42 @@ def _forget(estimator: object) -> None:
     for name in list(vars(estimator)):
         if name.endswith("_") and not name.startswith("_"):
             delattr(estimator, name)
+
+
+def _is_dask(data: Any) -> bool:
+    """Tell if data are a collection of Dask, which is not imported for it."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(data))
+
+
+def _in_parts(X: Any) -> Parted:
+    """Return the records of a Dask array, or frame, some partitions at a time."""
+    if hasattr(X, "columns"):
+        head, made = X._meta, X.to_delayed()
+    else:
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead, in X.")
+        head, made = np.empty((0, X.shape[1])), X.rechunk({1: -1}).to_delayed().ravel()
+    groups = [made[i : i + _AT_ONCE] for i in range(0, len(made), _AT_ONCE)]
+    return Parted([partial(_together, group) for group in groups], head)
+
+
+def _together(parts: Any) -> Any:
+    """Return the rows of some partitions."""
+    found = _computed(parts)
+    if isinstance(found[0], np.ndarray):
+        return np.concatenate(found)
+    return sys.modules["pandas"].concat(found)
+
+
+def _computed(data: Any) -> Any:
+    """Return collections of Dask in memory."""
+    failure = ""
+    try:
+        return sys.modules["dask"].compute(*data)
+    except Exception as error:  # whose message may show a value
+        failure = type(error).__name__
+    raise ValueError(
+        f"X and y must be data that Dask can compute, but that failed ({failure}): "
+        "its message is not shown because it may reveal something about the records."
+    )

@@ -23,7 +23,7 @@ from skparisk.core.sealed import (
     rows_of,
     unmasked,
 )
-from skparisk.queries._sample_weights import SampleWeights
+from skparisk.queries._base import SampleWeights
 from skparisk.reference import (
     CallableReference,
     Reference,

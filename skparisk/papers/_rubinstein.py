@@ -9,7 +9,7 @@ from scipy.special import lambertw
 
 from skparisk.core.calibrate import DKW, best_rho
 from skparisk.core.checks import check_at_least, check_number, check_probability
-from skparisk.svm._bounds import check_box
+from skparisk.svm import check_box
 
 
 @dataclass(frozen=True)

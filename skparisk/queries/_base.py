@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from skparisk.core.release import without_values
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -25,6 +24,38 @@ Floats: TypeAlias = NDArray[np.float64]
 _ROUNDING = 2.0**-40
 # Nor is an output more than rounding that is a smaller share of the largest of all.
 _NOTHING = 2.0**-46
+# Of the mean: what a weight of 0 counts as, so that every database has an answer.
+_LEAST_WEIGHT = 2.0**-40
+
+
+@dataclass(frozen=True)
+class SampleWeights:
+    """Survey weights: the last column of targets, as shares of the mean public one.
+
+    They are part of a record, so that neighbors differ in them as well.
+
+    Parameters
+    ----------
+    mean, most : float
+        Mean and largest public weight, > 0: a larger one counts as `most`.
+    """
+
+    mean: float
+    most: float
+
+    @classmethod
+    def of(cls, public: Floats) -> Self:
+        """Return what is public of weights."""
+        return cls(float(public.mean()), float(public.max()))
+
+    def split(self, y: Any) -> tuple[Any, Floats]:
+        """Return targets, or None if there are none; and weights, of mean 1."""
+        columns = np.asarray(y)
+        weights = columns[:, -1].astype(np.float64) / self.mean
+        targets: Any = columns[:, :-1]
+        if targets.shape[1] < 2:
+            targets = targets[:, 0] if targets.shape[1] else None
+        return targets, weights.clip(_LEAST_WEIGHT, self.most / self.mean)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,15 @@ from sklearn.utils.validation import has_fit_parameter
 from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced
 from skparisk.core.sealed import Records, copy_records
-from skparisk.queries._base import Differences, Floats, Query, rounding_of
+from skparisk.queries._base import (
+    Differences,
+    Floats,
+    Query,
+    SampleWeights,
+    rounding_of,
+)
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, missing_class
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._state import Numbers, Unpadded, find_numbers, read
 from skparisk.queries._sums import counts_pay
 from skparisk.reference._base import RecordPool

@@ -8,9 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Floats, PairDifferences, Query
+from skparisk.queries._base import (
+    Differences,
+    Floats,
+    PairDifferences,
+    Query,
+    SampleWeights,
+)
 from skparisk.queries._labels import split_offsets
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._parted import Parted
 from skparisk.reference._records import beside

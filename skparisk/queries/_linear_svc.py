@@ -14,9 +14,8 @@ from skparisk._checks import check_flag
 from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.release import silenced
 from skparisk.core.weights import RowSums, symmetric
-from skparisk.queries._base import Floats
+from skparisk.queries._base import Floats, SampleWeights
 from skparisk.queries._labels import check_classes
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._weighted import Answers, WeightedQuery
 
 LOSSES = ("hinge", "squared_hinge")

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from skparisk._checks import check_flag
 from skparisk.core.checks import check_positive
-from skparisk.queries._base import Floats
+from skparisk.queries._base import Floats, SampleWeights
 from skparisk.queries._labels import check_classes, label_codes, split_offsets
 from skparisk.queries._linear import centers_of
 from skparisk.queries._newton import LogLoss, Minimum
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._weighted import Answers, WeightedQuery
 
 # Numbers of more bits are scaled down.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import check_at_least, check_positive
-from skparisk.queries._sample_weights import SampleWeights
+from skparisk.queries._base import SampleWeights
 from skparisk.queries._sums import SumQuery
 
 # Whole numbers up to this are floats, and so is each sum of them that stays below.

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from skparisk.core.checks import as_float
 from skparisk.core.weights import symmetric
-from skparisk.queries._base import Floats
+from skparisk.queries._base import Floats, SampleWeights
 from skparisk.queries._linear import LinearQuery, centers_of
-from skparisk.queries._sample_weights import SampleWeights
 from skparisk.queries._sums import SumQuery
 
 # A smaller pivot, in units in which diagonals are 1, is rounding.
