@@ -12,11 +12,12 @@ _SIMULATED = ContextVar("simulated", default=False)
 @contextmanager
 def simulated() -> Iterator[None]:
     """Let what is fitted here be drawn from its own reference."""
-    token = _SIMULATED.set(True)
-    try:
+    before = _SIMULATED.get()
+    try:  # first of all: an interruption must not leave it set
+        _SIMULATED.set(True)
         yield
     finally:
-        _SIMULATED.reset(token)
+        _SIMULATED.set(before)
 
 
 def is_simulated() -> bool:

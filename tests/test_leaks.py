@@ -4,9 +4,11 @@ An exact answer exists for a moment between a query and its noise. Whatever fail
 it, no frame of the traceback holds it; and no message has a value of any table.
 """
 
+import contextlib
 import io
 import os
 import pickle
+import signal
 import warnings
 
 import numpy as np
@@ -33,6 +35,8 @@ from skparisk import (
     learn_reference,
     private_score,
 )
+from skparisk._simulated import is_simulated, simulated
+from skparisk.mechanisms import ExponentialMechanism, LaplaceMechanism
 
 RNG = np.random.default_rng(0)
 X, X_PUBLIC = RNG.normal(size=(80, 2)), RNG.normal(size=(200, 2))
@@ -203,6 +207,33 @@ def test_a_count_of_an_audit_is_in_no_frame(monkeypatch):
     assert "exact" not in str(caught.traceback[-1].locals)
 
 
+@pytest.mark.parametrize(
+    "release",
+    [LaplaceMechanism(1.0, 1.0).release, ExponentialMechanism(1.0, 1.0).choose],
+)
+def test_values_that_are_no_numbers_are_not_shown(release):
+    with pytest.raises(ValueError, match="could not convert") as caught:
+        release(["secret"])
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_interruptions_leave_nothing_simulated():
+    moments = np.random.default_rng(0).uniform(1e-5, 1e-4, size=300)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for moment in moments:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, moment)
+                while True:
+                    with simulated():
+                        pass
+            assert not is_simulated()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 SECRET = 91234.25
 # Wrong private records, each with a secret.
 WRONG = {
@@ -338,3 +369,12 @@ def test_no_hash_of_private_records_is_kept():
     mean_ = SensitivitySampler(mean, reference=split.reference, n_pairs=40).fit(rows)
     with pytest.raises(ValueError, match="must not be those that the LearnedRef"):
         mean_.set_params(n_records=300).release(rows)
+
+
+def test_bytes_of_one_width_are_texts():
+    """pandas keeps the array that it was given."""
+    frame = pd.DataFrame({"a": X[:, 0]})
+    frame["b"] = np.full(len(X), b"secret")
+    assert frame["b"].dtype.kind == "S"
+    half = SecretSample(0.5).draw(frame)
+    assert 0 < half.n_members < half.n_candidates == len(X)

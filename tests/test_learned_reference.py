@@ -326,6 +326,23 @@ def test_nothing_of_the_records_stays():
     assert source.reference is split.reference
 
 
+def test_counts_are_in_no_frame_of_a_failure(monkeypatch):
+    monkeypatch.setattr("skparisk.mechanisms._additive.draw", lambda *a, **k: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        learned()
+    names = {entry.name for entry in caught.traceback}
+    assert "learn_reference" in names
+    assert "learn_copula" not in names
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_near_zero_do_not_decide_whether_a_law_is_learned():
+    tiny = np.column_stack([np.full(N, 5e-324), X[:, 1]])
+    with np.errstate(all="raise"):
+        reference, *_ = learned(tiny)
+    assert reference.learning.n_records == N // 5
+
+
 # Estimators and tables
 
 

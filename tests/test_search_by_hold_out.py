@@ -21,6 +21,9 @@ from searches import (
     private_search,
 )
 from sklearn.ensemble import VotingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skparisk import (
     IncompatibleError,
@@ -203,10 +206,49 @@ class TooMany(Constant):
 @pytest.mark.parametrize("kind", [Fails, TooMany])
 def test_failing_scores_of_private_records_tell_nothing(kind):
     search = private_search(kind(), {"value": [0.0]}, "exponential")
-    with pytest.raises(
-        ValueError, match=r"held-out records failed\. The reason is not"
-    ) as caught:
+    with (
+        PrivacyLedger(9.0) as ledger,
+        pytest.raises(
+            ValueError, match=r"held-out records failed\. The reason is not"
+        ) as caught,
+    ):
         search.fit(X, Y)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+    # That there is no score is a release.
+    assert [entry.certificate.epsilon for entry in ledger.releases] == [0.25, 1.0]
+    assert ledger.releases[1].note.endswith(": no answer")
+
+
+def test_one_label_that_is_a_text_does_not_move_the_scores_of_others(monkeypatch):
+    labels = (Y > 0).astype(int).tolist()
+    odd = [*labels[:5], str(labels[5]), *labels[6:]]
+    search = private_search(Label(), {"value": [0, 1]}, "exponential", holdout=0.9)
+    with captured_scores(monkeypatch) as asked:
+        search.fit(X, labels)
+        search.fit(X, odd)
+    (*_, scores), (*_, moved) = asked
+    assert np.abs(np.subtract(scores, moved)).max() <= 1
+    assert min(scores) > 50
+
+
+@pytest.mark.parametrize("selection", ["reference", "exponential"])
+def test_what_steps_of_others_say_of_records_is_not_shown(selection):
+    def code(X):
+        if (X == "secret").any():
+            raise ValueError(f"no code for {X[X == 'secret']}")
+        return X.astype(float)
+
+    step = FrozenEstimator(FunctionTransformer(code).fit(X_PUBLIC))
+    search = private_search(
+        make_pipeline(step, known()), {"privateridge__alpha": [1.0, 2.0]}, selection
+    )
+    records = X.astype(object)
+    records[:20, 0] = "secret"
+    with pytest.raises(
+        ValueError, match=r"outside of skparisk \(ValueError\)"
+    ) as caught:
+        search.fit(records, Y, **(PUBLIC if selection == "reference" else {}))
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
 

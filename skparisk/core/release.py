@@ -85,12 +85,13 @@ def silenced() -> Iterator[None]:
     not be silent, unless it names a backend of joblib itself.
     """
     _stand_first()
-    _thread.depth += 1
-    try:
+    before = _thread.depth
+    try:  # first of all: an interruption must not leave it silent
+        _thread.depth = before + 1
         with parallel_config(backend="sequential", n_jobs=1):
             yield
     finally:
-        _thread.depth -= 1
+        _thread.depth = before
 
 
 @contextmanager

@@ -399,6 +399,8 @@ def values_of(column: Any) -> NDArray[Any]:
         if text or column.ndim > 1:  # of lists of one length
             column = np.fromiter(column, object, len(column))
     kind = column.dtype.kind
+    if kind in "UST":
+        return column.astype(object)
     if kind == "M":  # of the years that Python has
         return np.clip(column.astype("M8[us]"), *np.array(_ENDS["M"], "M8[us]"))
     return column.astype("m8[us]") if kind == "m" else column

@@ -20,7 +20,7 @@ from skparisk.core.checks import (
 from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
 from skparisk.core.laws import Gaussian
 from skparisk.core.noise import ROUNDING_SLACK, AdditiveNoise, laplace_noise
-from skparisk.core.release import draw
+from skparisk.core.release import draw, hide_values
 from skparisk.ledger import OPEN
 
 # Assumption of the claim of a mechanism for a declared sensitivity.
@@ -86,12 +86,12 @@ class _AdditiveMechanism(ABC):
             If a ledger is open and refuses; each row is charged.
         """
         # A `size` of the caller's own type may be anything.
-        values = np.asarray(values, dtype=np.float64)
-        n_rows = values.size // self.noise.n_outputs
+        numbers = hide_values(np.asarray, values, dtype=np.float64)
+        n_rows = numbers.size // self.noise.n_outputs
         return np.asarray(
             draw(
                 self.noise,
-                values,
+                numbers,
                 [self.as_certificate()] * n_rows,
                 OPEN,
                 note=str(self),

@@ -18,7 +18,7 @@ from skparisk.core.exact import (
 )
 from skparisk.core.laws import LAWS, Law
 from skparisk.core.noise import AdditiveNoise, OnGrid, round_to_grid, to_dyadic
-from skparisk.core.release import draw
+from skparisk.core.release import draw, hide_values
 from skparisk.ledger import OPEN
 from skparisk.mechanisms._additive import DECLARED, LaplaceMechanism
 
@@ -259,7 +259,7 @@ class ExponentialMechanism(_Chooser):
 
 def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:
     """Return finite scores as rows of at least one candidate."""
-    rows = np.asarray(scores, dtype=np.float64)
+    rows = hide_values(np.asarray, scores, dtype=np.float64)
     if rows.ndim not in (1, 2) or rows.shape[-1] == 0:
         raise ValueError(
             "scores must have the shape (n_candidates,) or (n_rows, n_candidates) "
@@ -267,7 +267,7 @@ def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:
         )
     if not np.isfinite(rows).all():
         raise ValueError("scores must be finite numbers, got NaN or infinity.")
-    return np.atleast_2d(rows)
+    return np.asarray(np.atleast_2d(rows))
 
 
 def _choose(

@@ -181,7 +181,11 @@ class ExponentialSelection(BaseEstimator):
         for candidate in task.candidates:
             model, releases = fit_recorded(candidate.estimator, training)
             models.append(model)
-            scores.append(score_hold_out(model, held_out, record_score))
+            try:
+                scores.append(score_hold_out(model, held_out, record_score))
+            except ValueError:  # all see that there is no score: a release
+                OPEN.spend(choice, note=f"{mechanism}: no answer")
+                raise
             fits += map(post_process, releases)
         index = draw(
             mechanism,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from numbers import Real
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_cal
 from skparisk.core.claim import Certificate, Leak, as_certificate
 from skparisk.core.compose import compose_basic
 from skparisk.core.release import as_seeded, hide_values
-from skparisk.core.sealed import People, rows_of, take_rows
+from skparisk.core.sealed import People, rows_of, take_rows, unmasked
 from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger
 from skparisk.ledger._open import tell_open
@@ -79,7 +80,8 @@ def as_indexable(data: Any) -> Any:
         return data
     if hasattr(data, "tocsr"):
         return data.tocsr()
-    return data if hasattr(data, "shape") else np.asarray(data)
+    # Each value of a list by itself: one text among numbers leaves these numbers.
+    return data if hasattr(data, "shape") else unmasked(data)
 
 
 def configure(estimator: Any, params: dict[str, Any]) -> Any:
@@ -355,15 +357,28 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
 
 
 def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificate]]:
-    """Fit a clone; return it with the certificates of its releases."""
-    advice = ""
+    """Fit a clone; return it with the certificates of its releases.
+
+    What steps that are not of this package say of records may show them.
+    """
+    advice = failure = ""
     try:
         with PrivacyLedger(math.inf) as tape:
             fitted = fit_estimator(estimator, records)
     except UnrecordedReleaseError as error:
         advice = f"{error} {_OWN_LEDGER}"
+    except Exception as error:
+        if _is_of_skparisk(error):
+            raise
+        failure = type(error).__name__
     if advice:
         raise UnrecordedReleaseError(advice)
+    if failure:
+        raise ValueError(
+            f"The fit of a candidate failed outside of skparisk ({failure}). The "
+            "message is not shown because it may reveal something about the records; "
+            "try the estimator on public or made-up data."
+        )
     # A ledger in memory keeps the certificates themselves.
     releases = [as_certificate(entry.certificate) for entry in tape.releases]
     if not releases:
@@ -372,6 +387,12 @@ def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificat
             f"fit of {estimator!r} charged nothing to an open ledger."
         )
     return fitted, releases
+
+
+def _is_of_skparisk(error: Exception) -> bool:
+    """Tell if an error was raised by this package, in whose messages no value is."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("skparisk.")
 
 
 def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:

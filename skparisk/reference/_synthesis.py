@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from skparisk.core.release import forgetting
 from skparisk.core.sealed import is_missing
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.reference._domain import Categories, Interval, holes_in
@@ -171,6 +172,7 @@ class HistogramCopula:
         return found
 
 
+@forgetting
 def learn_copula(
     axes: Sequence[Axis],
     columns: Sequence[NDArray[Any]],
@@ -185,7 +187,8 @@ def learn_copula(
     """
     n_records, n_columns = len(columns[0]), len(axes)
     for_histograms, for_signs = share_levels(n_records, epsilon, n_columns)
-    positions = [axis.place(v, rng) for axis, v in zip(axes, columns, strict=True)]
+    with np.errstate(all="ignore"):  # an error would tell of a record
+        positions = [axis.place(v, rng) for axis, v in zip(axes, columns, strict=True)]
     counts = [
         np.bincount(place.astype(np.intp), minlength=axis.n_counts)
         for axis, place in zip(axes, positions, strict=True)
