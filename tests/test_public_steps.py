@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
@@ -176,3 +178,18 @@ def test_a_model_that_says_what_its_targets_are_like_is_fitted_to_records():
         y_reference=y[N_RECORDS:],
     )
     assert model.estimator_.coef_.shape == (1,)
+
+
+def test_private_records_are_fitted_in_the_precision_of_sampled_ones():
+    """Rounded to single precision, they would move further than pairs do."""
+    X, known = (
+        pd.DataFrame(np.random.default_rng(seed).normal(1e3, 1, (n, 2))).astype(
+            "float32"
+        )
+        for n, seed in ((300, 0), (4800, 1))
+    )
+    model = private(make_pipeline(SimpleImputer(), PCA(1)), gamma=0.2)
+    query = model.fit(X, X_reference=known).sampler_.query_
+    assert query.front.transform(X).dtype == "float32"
+    answer = query.split(query(X))["steps.pca.mean_"]
+    np.testing.assert_allclose(answer, X.to_numpy(np.float64).mean(axis=0), rtol=1e-14)

@@ -212,6 +212,8 @@ class EstimatorQuery(LearnedQuery):
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
+        if self.front is not None:
+            return self._behind(self._as_prepared(X), y)
         y, weights = self.targets_of(y)
         if self.classes is not None:
             codes = label_codes(y, self.classes)
@@ -246,19 +248,25 @@ class EstimatorQuery(LearnedQuery):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if self.front is None or not counts_pay(pool.n_records, n_records):
             return self._plain_differences
+        behind, prepared = self._behind, pool.like(self._as_prepared(pool.X), pool.y)
+        return lambda pairs: behind._plain_differences(pairs.on(prepared))
+
+    def _as_prepared(self, X: Any) -> Records:
+        """Return records as the last step is fitted to them, sampled or private.
+
+        Numbers in double precision: other types would be rounded otherwise.
+        """
+        return as_records(self.prepared(X), "X")
+
+    @property
+    def _behind(self) -> EstimatorQuery:
+        """The query of prepared records."""
         last = dict.fromkeys(self.front.named_steps, "passthrough")
         reader = self.reader
         if isinstance(reader, PredictionReader):
             reader = PredictionReader(reader.method, self.prepared(reader.points))
-        behind = replace(
-            self,
-            estimator=clone(self.estimator).set_params(**last),
-            reader=reader,
-            front=None,
-        )
-        X = as_records(self.prepared(pool.X), "X")
-        prepared = pool.like(X, pool.y)
-        return lambda pairs: behind._plain_differences(pairs.on(prepared))
+        estimator = clone(self.estimator).set_params(**last)
+        return replace(self, estimator=estimator, reader=reader, front=None)
 
     def split(self, answer: Floats) -> dict[str, Floats]:
         """Split an answer into its arrays."""
