@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skparisk._checks import hide_counts, private_people
 from skparisk.core.checks import IncompatibleError, check_choice, check_probability
@@ -22,6 +23,7 @@ from skparisk.core.sealed import (
     copy_records,
     is_frame,
     is_missing,
+    is_pandas,
     numbers,
     of_people,
     seal,
@@ -29,7 +31,7 @@ from skparisk.core.sealed import (
 )
 from skparisk.ledger import OPEN
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.reference._records import as_records, n_rows
+from skparisk.reference._records import as_records, columns_of, n_rows
 
 __all__ = ["PrivateScore", "private_score"]
 
@@ -444,13 +446,44 @@ def _each_or_worst(
     The last bits of a prediction depend on how many records are predicted together,
     such as those of a product of matrices, and may decide its score. So the others are
     scored once more as if nothing had failed, all together.
+
+    One text among the numbers of a column would make all of them objects, which a model
+    may not take: records whose values have other types are scored apart, in as large a
+    table.
     """
+    X, y = take_rows(X, rows), y[rows]
+    alike, scores = _of_types(X), np.empty((len(y), n_sums))
+    for number in range(alike.max() + 1):
+        own = alike == number
+        places = np.where(own, np.arange(len(y)), np.argmax(own))
+        each = _of_one_kind(
+            rule, n_sums, model, take_rows(X, places), y[places], bounds
+        )
+        scores[own] = each[own]
+    return scores
+
+
+def _of_types(X: Any) -> NDArray[np.intp]:
+    """Return a number for each record: equal where the values have the same types."""
+    columns = () if sparse.issparse(X) else columns_of(X)
+    types = [[*map(type, column)] for column in columns if column.dtype == object]
+    known: dict[Any, int] = {}
+    found = zip(*types, strict=True) if types else ((),) * n_rows(X)
+    return np.array([known.setdefault(each, len(known)) for each in found])
+
+
+def _of_one_kind(
+    rule: _Scoring, n_sums: int, model: Any, X: Any, y: NDArray[Any], bounds: Any
+) -> NDArray[np.float64]:
+    """Return the scores of records whose values have the same types."""
 
     def halved(X: Any, y: NDArray[Any]) -> NDArray[np.float64]:
         """Return scores, which are NaN for records that the model fails on."""
         n = len(y)
         try:
-            each = np.asarray(rule.each(model, copy_records(X), y, bounds), np.float64)
+            known = copy_records(X)
+            known = known.infer_objects() if is_pandas(X) else as_records(known)
+            each = np.asarray(rule.each(model, known, y, bounds), np.float64)
             return np.nan_to_num(each.reshape(n, n_sums), nan=1.0)
         except Exception:  # of some record: each half is asked by itself
             if n == 1:
@@ -458,11 +491,11 @@ def _each_or_worst(
             halves = slice(n // 2), slice(n // 2, None)
             return np.concatenate([halved(take_rows(X, h), y[h]) for h in halves])
 
-    each = halved(take_rows(X, rows), y[rows])
+    each = halved(X, y)
     failed = np.isnan(each[:, 0])
     if failed.any() and not failed.all():
-        rows = np.where(failed, rows[~failed][0], rows)
-        each = halved(take_rows(X, rows), y[rows])
+        places = np.where(failed, np.argmin(failed), np.arange(len(y)))
+        each = halved(take_rows(X, places), y[places])
         failed |= np.isnan(each[:, 0])
     each[failed] = rule.worst
     return each

@@ -194,14 +194,21 @@ def test_a_malformed_line_is_neither_told_nor_refused(folder, capsys):
     assert load_model(folder / "malformed.skops").certificate_.evidence.n_records == N
 
 
-@pytest.mark.parametrize("place", ["after the names", "alone at the end"])
-def test_an_open_quote_would_swallow_people(folder, capsys, place):
-    text = Path("private.csv").read_text()
-    text = text + '"' if place == "alone at the end" else text.replace("\n", '\n"', 1)
-    Path("open.csv").write_text(text)
-    argv = fit_argv("open")
-    argv[1] = "open.csv"
-    assert "must close each quote that it opens" in refused(argv, capsys)
+@pytest.mark.parametrize("odd", ['"', '1"2,"', '"a""', "\r", '"1"2""3"'])
+@pytest.mark.parametrize("place", [1, 5, N])
+def test_no_line_goes_on_in_the_next_one(plain, odd, place):
+    """Beside one with a quoted cell, which would close it."""
+
+    def spoil(text):
+        lines = text.decode().splitlines()
+        lines[7] = '"' + lines[7].replace(",", '","') + '"'
+        lines[place] = odd + "," + lines[place]
+        return "\n".join(lines).encode()
+
+    others = plain.index != place - 1
+    found = read("open", change=spoil)
+    assert len(found) == N
+    pd.testing.assert_frame_equal(found[others], plain[others])
 
 
 def test_quantities_that_never_repeat_are_features(plain):

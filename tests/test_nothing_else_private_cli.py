@@ -74,10 +74,9 @@ def commanding(tmp_path, monkeypatch):
     return commanding
 
 
-# Of other words than public ones, too long, in another encoding; and too short.
-ODD = "pilot,1e999,?,-,,,too,much,\xf6\n7\n"
-# With a column less, and with a quote that is not closed.
-BROKEN = [lambda text: text.replace("gap", "gaps"), '{}"4'.format]
+# Of other words than public ones, too long, in another encoding; and too short, with a
+# quote that is not closed.
+ODD = 'pilot,1e999,?,-,,,too,much,\xf6\n"7\n'
 
 
 def with_odd_lines(text):
@@ -95,9 +94,9 @@ def test_nothing_but_the_release_depends_on_a_private_table(name, commanding):
     assert told(commanding(*commands, spoil=with_odd_lines), "lawless") == first
 
 
-@pytest.mark.parametrize("spoil", BROKEN, ids=["column", "quote"])
-def test_errors_are_the_same_for_other_tables(spoil, commanding):
-    act = commanding(scored("ridge"), spoil=spoil)
+def test_errors_are_the_same_for_other_tables(commanding):
+    """Which have a column less."""
+    act = commanding(scored("ridge"), spoil=lambda text: text.replace("gap", "gaps"))
     first, other = (told(act, kind) for kind in (KINDS[0], "lawless"))
     assert first["shown"][0] == "[2]"
     assert other == first

@@ -45,7 +45,7 @@ def open_csv(path: Path, name: str) -> Iterator[tuple[TextIO, str]]:
         wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
     encoding = "utf-16" if wide else "utf-8-sig"
     # Bytes that are no text would be told of by an error.
-    with path.open(encoding=encoding, errors="replace") as lines:
+    with path.open(encoding=encoding, errors="replace", newline="\n") as lines:
         separator = _separator_of(lines.readline(), name)
         lines.seek(0)
         yield lines, separator
@@ -59,6 +59,34 @@ def _separator_of(line: str, name: str) -> str:
         if name in [each.strip() for each in names]:
             return separator
     return max(_SEPARATORS, key=line.count)
+
+
+class _Lines:
+    """The text of a file, of which no line goes on in the next one.
+
+    A quote that is not closed would swallow the next people. Its line is read without
+    quotes.
+    """
+
+    def __init__(self, file: TextIO, separator: str) -> None:
+        self._file, s = file, re.escape(separator)
+        # Quotes are those at the beginning of a field.
+        field = rf'(?:"(?:[^"]|"")*+"[^{s}]*+|(?!")[^{s}]*+)'
+        self._closed = re.compile(f"{field}(?:{s}{field})*+")
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._close, self._file)
+
+    def read(self, size: int = -1) -> str:
+        """Return about as much text as is asked for, in whole lines."""
+        text = self._file.read(size) + self._file.readline()
+        text = text.replace("\r\n", "\n").replace("\r", " ")
+        if '"' not in text:
+            return text
+        return "\n".join(map(self._close, text.split("\n")))
+
+    def _close(self, line: str) -> str:
+        return line if self._closed.fullmatch(line) else line.replace('"', "")
 
 
 class Reading:
@@ -120,31 +148,27 @@ class Reading:
             numbers = [written[name] for name in names if kinds.get(name)]
             texts = [name for name in names if not kinds.get(name)]
             lines.seek(0)
-            try:
-                for block in pandas.read_csv(
-                    lines,
-                    sep=separator,
-                    usecols=[[*written].index(name) for name in names],
-                    index_col=False,  # although lines may be longer than the first one
-                    dtype={written[name]: object for name in texts},
-                    na_values={name: [*_NOTHING] for name in numbers},
-                    keep_default_na=False,
-                    chunksize=_TOGETHER,
-                    low_memory=False,  # each column of a block is of one kind
-                ):
-                    if block.empty:
-                        raise ValueError(self._no_table(path, shown))
-                    block = block.rename(columns=str.strip).reindex(columns=names)
-                    cells = chain(head, *block.to_numpy()) if shown else chain()
-                    if any(map(_UNREAD.search, cells)):
-                        raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
-                    for name in texts:
-                        found = self._cells(block[name])
-                        block[name] = pandas.Series(found, block.index, dtype=object)
-                    yield block
-            except pandas.errors.ParserError:  # swallowed people, maybe
-                told = f"'{path}' must close each quote that it opens."
-                raise ValueError(told) from None
+            for block in pandas.read_csv(
+                _Lines(lines, separator),
+                sep=separator,
+                usecols=[[*written].index(name) for name in names],
+                index_col=False,  # although lines may be longer than the first one
+                dtype={written[name]: object for name in texts},
+                na_values={name: [*_NOTHING] for name in numbers},
+                keep_default_na=False,
+                chunksize=_TOGETHER,
+                low_memory=False,  # each column of a block is of one kind
+            ):
+                if block.empty:
+                    raise ValueError(self._no_table(path, shown))
+                block = block.rename(columns=str.strip).reindex(columns=names)
+                cells = chain(head, *block.to_numpy()) if shown else chain()
+                if any(map(_UNREAD.search, cells)):
+                    raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
+                for name in texts:
+                    found = self._cells(block[name])
+                    block[name] = pandas.Series(found, block.index, dtype=object)
+                yield block
 
     def _names(
         self, path: Path, head: list[str], kinds: dict[str, bool] | None
