@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from sklearn.metrics import (
     mean_absolute_error,
     mean_squared_error,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skparisk import PrivacyLedger
 from skparisk import metrics as module
@@ -375,3 +378,27 @@ def test_brier_score_of_several_classes_is_that_of_scikit_learn(records):
     assert score.value == pytest.approx(expected, abs=4e-5)
     low, high = score.interval
     assert low <= expected <= high
+
+
+@pytest.mark.parametrize("form", ["list", "array", "frame"])
+def test_a_text_among_numbers_moves_the_score_of_its_record_alone(form):
+    """Though all numbers of its column, or of an array, are then objects."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0, 9, (200, 2))
+    y = np.log1p(rows[:, 0])
+    model = make_pipeline(FunctionTransformer(np.log1p), LinearRegression())
+    model.fit(rows, y)
+    odd = rows.tolist()
+    odd[5][1] = "?"
+    makes = {
+        "list": list,
+        "array": lambda cells: np.array(cells, dtype=object),
+        "frame": lambda cells: pd.DataFrame(cells, columns=["a", "b"]),
+    }
+    score = partial(private_score, model, y=y, scoring="mean_absolute_error")
+    plain, moved = (
+        score(makes[form](cells), y_bounds=(0, 3), epsilon=math.inf).value
+        for cells in (rows.tolist(), odd)
+    )
+    assert plain < 1e-6
+    assert moved == pytest.approx(3 / 200, abs=1e-6)
