@@ -35,7 +35,8 @@ from skparisk import (
     learn_reference,
     private_score,
 )
-from skparisk._simulated import is_simulated, simulated
+from skparisk._simulated import in_own_context, is_simulated, simulated
+from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import ExponentialMechanism, LaplaceMechanism
 
 RNG = np.random.default_rng(0)
@@ -232,6 +233,25 @@ def test_interruptions_leave_nothing_simulated():
             assert not is_simulated()
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def test_what_is_set_for_a_simulation_ends_with_it():
+    """Also where the end of a `with` is never reached, as by an interruption there."""
+    held = [simulated(), suspend_open()]
+
+    @in_own_context
+    def interrupted():
+        for one in held:
+            one.__enter__()
+        assert is_simulated()
+        raise KeyboardInterrupt
+
+    with PrivacyLedger(1.0) as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert not is_simulated()
+        spend(0.5)
+        assert ledger.spent.epsilon == 0.5
 
 
 SECRET = 91234.25

@@ -16,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skparisk._checks import check_n_jobs, hide_counts, private_people, seed_sequence
 from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
-from skparisk._simulated import simulated
+from skparisk._simulated import in_own_context, simulated
 from skparisk._text import Statement, floor_text
 from skparisk._training_data import Groups, reference_table
 from skparisk._words import LEAKS
@@ -290,6 +290,7 @@ class Audited:
         known = self.sampler.n_records
         return None if known is None else int(known)
 
+    @in_own_context
     def calibrate(
         self,
         n_records: int,

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
-from skparisk._simulated import simulated
+from skparisk._simulated import in_own_context, simulated
 from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
 from skparisk.core.sealed import People, group_rows, of_people, rows_of, take_rows
@@ -155,6 +155,7 @@ def check_single_scoring(scoring: Any) -> Any:
     return scoring
 
 
+@in_own_context
 def _simulate(
     estimator: Any,
     scorer: Callable[..., Any],

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._simulated import in_own_context
 from skparisk.core.checks import (
     check_probability,
     warn_if_seeded,
@@ -258,12 +259,18 @@ def learn_reference(
         for column, spec in zip(domain, specs, strict=True)
     ]
     rng = np.random.default_rng(list(source(32)))
-    with suspend_open():
-        copula = learn_copula(
-            axes, columns, epsilon, rng=rng, noise_random_state=noise_random_state
-        )
+    copula = _learn_charged(
+        axes, columns, epsilon, rng=rng, noise_random_state=noise_random_state
+    )
     _learned_from[learning] = RecordSketch.of(*own, keyed=True)
     return LearnedSplit(LearnedReference(schema, copula, learning), others)
+
+
+@in_own_context
+def _learn_charged(*data: Any, **parameters: Any) -> HistogramCopula:
+    """Return a law with noise that is charged already."""
+    with suspend_open():
+        return learn_copula(*data, **parameters)
 
 
 def _check_records(schema: SchemaReference, X: Records, y: _Targets) -> None:
