@@ -416,6 +416,9 @@ def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
     spans = pd.Series(np.array([10**12, -(10**12)], "m8[s]"))
     found = seen(public, twice(spans))["x"]
     assert [span.days for span in found] == [106_751, -106_751] * 2
+    days = pl.Series([2**31 - 1, -(2**31)] * 9, dtype=pl.Int32).cast(pl.Date)
+    found = seen(twice(pl.Series([0] * 18, dtype=pl.Int32).cast(pl.Date)), twice(days))
+    assert [date.year for date in found["x"].to_list()] == [9999, 1] * 18
 
 
 def test_dates_beyond_the_year_9999_are_the_last_ones():

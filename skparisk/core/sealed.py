@@ -220,7 +220,9 @@ class ColumnForm:
         """Return a private column in this form, each value by itself."""
         package, dtype, letter = _module(self.package), self.native(), self.kind[0]
         made: Any = np.ndarray if package is np else package.Series
-        if letter in "iubMmU" and isinstance(column, made) and column.dtype == dtype:
+        # Dates of polars may be of years that Python has not, at which queries panic.
+        whole = letter in "iubU" or (letter in "Mm" and self.package != "polars")
+        if whole and isinstance(column, made) and column.dtype == dtype:
             # Nothing is missing in two ways there. The row labels are no records.
             return column.reset_index(drop=True) if is_pandas(column) else column
         if letter == "f":  # all at once
