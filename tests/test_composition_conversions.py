@@ -13,7 +13,6 @@ from scipy import stats
 
 from skparisk.core.claim import Assumption, remade
 from skparisk.core.compose import (
-    compose_advanced,
     compose_basic,
     compose_exact,
     post_process,
@@ -95,7 +94,7 @@ def test_another_population_has_its_total_variation_more_risk(n):
 
 
 def test_conditions_are_kept_when_results_are_composed_or_converted():
-    fixed = compose_advanced([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
+    fixed = compose_exact([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
     kept = Assumption.NUMBER_FIXED
     (condition,) = (text for text in fixed.conditions if "their levels" in text)
     for further in (

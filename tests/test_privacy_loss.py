@@ -10,17 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skparisk.core.laws import Laplace
-from skparisk.core.losses import (
-    laplace_delta,
-    laplace_loss_exceedance,
-    laplace_loss_mean,
-)
+from skparisk.core.losses import laplace_delta, laplace_loss_exceedance
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
     dandekar_cdf,
     dandekar_confidence,
     dandekar_epsilon,
     dandekar_noise_epsilon,
+    laplace_loss_mean,
 )
 
 laplace_noise_epsilon = Laplace().shift_at_risk

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from skparisk.core import (
-    compose_advanced,
     compose_basic,
     compose_parallel,
     gaussian_delta,
 )
+from skparisk.core.compose import concentrated
 from skparisk.mechanisms import (
     DiscreteMechanism,
     ExponentialMechanism,
@@ -231,7 +231,7 @@ def composition_lines() -> list[Line]:
             "Composition",
             "100 releases at 0.1, advanced, δ′ = 10⁻⁵",
             advanced,
-            compose_advanced(releases, delta=delta).epsilon,
+            concentrated(k * epsilon**2, k * epsilon * growth, delta),
             "The slide's exponent, e^{ε+1} in print, is read as e^ε + 1.",
         ),
         _number(

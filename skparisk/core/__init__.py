@@ -15,11 +15,10 @@ _PUBLIC = {
         required_pairs""",
     "claim": """Advantage Assumption Certificate DominatingLoss Doubt Evidence Leak
         MeasuredRisk Method Population Scope Success as_certificate""",
-    "compose": """compose_advanced compose_basic compose_exact compose_parallel
-        post_process""",
+    "compose": "compose_basic compose_exact compose_parallel post_process",
     "laws": "Gaussian Laplace Law",
     "losses": """gaussian_delta gaussian_loss_exceedance laplace_delta
-        laplace_loss_exceedance laplace_loss_mean""",
+        laplace_loss_exceedance""",
     "noise": "AdditiveNoise NoiseShape to_dyadic",
     "pairs": "SampledPairs",
     "release": "Plan",

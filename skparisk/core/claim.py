@@ -73,7 +73,6 @@ class Method(StrEnum):
     SINGLE = "single"
     BASIC = "basic"
     PARALLEL = "parallel"
-    ADVANCED = "advanced"
     EXACT = "exact"
     FILTER = "filter"
     POST_PROCESS = "post-process"
@@ -670,7 +669,7 @@ class Claim:
             Assumption.NOT_ADAPTIVE: several and self.sampled,
             Assumption.SEEN_ONCE: several,
             Assumption.LIMIT_FIXED: several and method == Method.BASIC,
-            Assumption.NUMBER_FIXED: several and method in _FIXED,
+            Assumption.NUMBER_FIXED: several and method == Method.EXACT,
             Assumption.FILTER_FIXED: several and method == Method.FILTER,
             Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
             Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
@@ -857,10 +856,6 @@ class Certificate(Claim):
     def as_certificate(self) -> Certificate:
         """Return itself, so that composed certificates compose further."""
         return self
-
-
-# Valid only if the number of releases and their levels were fixed beforehand.
-_FIXED = (Method.ADVANCED, Method.EXACT)
 
 
 def mint(**parts: Any) -> Certificate:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, gammainc, ndtr
+from scipy.special import erfcx, ndtr
 
-from skparisk.core import checks
 from skparisk.core.checks import check_floats
 from skparisk.core.rounding import safe_root, unwrap
 
@@ -50,38 +49,10 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
     0.5906
     """
-    c = checks.check_floats(epsilon, "epsilon", "[-inf, inf]")
-    a = checks.check_floats(shift, "shift", "[0, inf)")
+    c = check_floats(epsilon, "epsilon", "[-inf, inf]")
+    a = check_floats(shift, "shift", "[0, inf)")
     between = 0.5 - 0.5 * np.expm1(np.minimum(c - a, 0.0) / 2)  # exact law, -a <= c < a
     return unwrap(np.where(c < -a, 1.0, np.where(c < a, between, 0.0)))
-
-
-def laplace_loss_mean(shift: ArrayLike) -> Any:
-    r"""Return the exact mean of the Laplace privacy loss.
-
-    Parameters
-    ----------
-    shift : float or array
-        As for :func:`laplace_loss_exceedance`.
-
-    Returns
-    -------
-    mean : float or array
-        E[C], in [0, shift]. A float for a scalar.
-
-    Notes
-    -----
-    Exact law of one coordinate, :math:`a + e^{-a} - 1`, written as
-    :math:`a (1 - e^{-a}) - P(\mathrm{Gamma}(2) \le a)`, where small a cost no digits.
-
-    Examples
-    --------
-    >>> from skparisk.core import laplace_loss_mean
-    >>> round(laplace_loss_mean(1.0), 5)
-    0.36788
-    """
-    a = checks.check_floats(shift, "shift", "[0, inf)")
-    return unwrap(-a * np.expm1(-a) - gammainc(2.0, a))  # exact law, mean
 
 
 def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
@@ -113,8 +84,8 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
     0.1813
     """
-    level = checks.check_floats(epsilon, "epsilon", "[0, inf]")
-    noise = checks.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
+    level = check_floats(epsilon, "epsilon", "[0, inf]")
+    noise = check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     noise = np.minimum(noise, np.finfo(np.float64).max)  # no inf - inf
     gap = np.maximum(noise - level, 0.0)
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
