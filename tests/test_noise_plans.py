@@ -41,7 +41,6 @@ from sklearn.linear_model import Ridge
 from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
 from skparisk.core.calibrate import DKW, PAC, Exchangeable
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.losses import gaussian_delta, laplace_delta
 from skparisk.queries import RidgeQuery
 
 RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
@@ -250,7 +249,7 @@ def share_above(sampler, fresh, scale):
         shifts = norms(differences, sampler.law)
         if not sampler.delta:
             return np.mean(shifts > EPSILON)
-        divergence = {"laplace": laplace_delta, "gaussian": gaussian_delta}
+        divergence = {"laplace": Laplace().profile, "gaussian": Gaussian().profile}
         law = sampler.certificate_.evidence.law
         return np.mean(divergence[law](EPSILON, shifts) > sampler.delta)
     rng = np.random.default_rng(5)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from skparisk.core import (
+    Gaussian,
     compose_basic,
     compose_parallel,
-    gaussian_delta,
 )
 from skparisk.core.compose import concentrated
 from skparisk.mechanisms import (
@@ -201,7 +201,7 @@ def gaussian_lines() -> list[Line]:
     ):
         mechanism = GaussianMechanism(sensitivity, epsilon, delta, n_outputs=outputs)
         least = mechanism.noise_scale**2
-        spent = gaussian_delta(epsilon, sensitivity / math.sqrt(paper))
+        spent = Gaussian().profile(epsilon, sensitivity / math.sqrt(paper))
         lines.append(
             Line(
                 f"{item}, Gaussian",

@@ -17,8 +17,6 @@ _PUBLIC = {
         MeasuredRisk Method Population Scope Success as_certificate""",
     "compose": "compose_basic compose_exact compose_parallel post_process",
     "laws": "Gaussian Laplace Law",
-    "losses": """gaussian_delta gaussian_loss_exceedance laplace_delta
-        laplace_loss_exceedance""",
     "noise": "AdditiveNoise NoiseShape to_dyadic",
     "pairs": "SampledPairs",
     "release": "Plan",

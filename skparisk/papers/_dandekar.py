@@ -129,7 +129,7 @@ def dandekar_confidence(
 
     **Not a guarantee.** The proof takes the distances of an output from the two
     answers as independent, and they share the output. The true risk at a worst-case
-    pair is `laplace_loss_exceedance`, 1/2 or more. As (epsilon, 1 - confidence)-privacy
+    pair is `Laplace.exceedance`, 1/2 or more. As (epsilon, 1 - confidence)-privacy
     it holds for one output if and only if `noise_epsilon` is at most ln 3.
 
     Examples
