@@ -73,6 +73,7 @@ class Problem(NamedTuple):
     table_sizes: tuple[int, ...]
     n_pairs: int = 1000
     n_real_pairs: int = 400
+    neighbors_per_database: int = 1
     given: str | None = None  # "groups" or "sample_weight"
 
 
@@ -209,6 +210,15 @@ PROBLEMS = {
         (100, 200),
         given="sample_weight",
     ),
+    # Each database has sixteen neighbors.
+    "groups of neighbors, census": Problem(
+        census,
+        RidgeQuery(1.0),
+        300,
+        (100, 200, 1000),
+        n_pairs=4000,
+        neighbors_per_database=16,
+    ),
     # Splits, and what is taken off targets, are of the rows that pairs are drawn from.
     "forest, census": Problem(
         census,
@@ -279,6 +289,7 @@ def calibrated(
     sampler = SensitivitySampler(
         gamma=max(GAMMAS),
         n_pairs=table.n_records // 4 if table and split else problem.n_pairs,
+        neighbors_per_database=problem.neighbors_per_database,
         random_state=repeat,
     )
     if isinstance(problem.released, Query):
@@ -394,11 +405,12 @@ def main() -> int:
         for name in arguments.problem
         for size in PROBLEMS[name].table_sizes
         for sampling in arguments.sampling
-        # Moments take units from rows that no pair of "split" may have; a function that
-        # draws records has neither units, nor people, nor weights.
+        # Moments take units from rows that no pair of "split" may have, and databases
+        # of "split" one neighbor; a function that draws records has neither units, nor
+        # people, nor weights.
         if sampling == SAMPLINGS[0]
         or (
-            not name.startswith("moments")
+            not name.startswith(("moments", "groups of neighbors"))
             and not (PROBLEMS[name].given and sampling == "bootstrap")
         )
     ]

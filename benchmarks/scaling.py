@@ -1,10 +1,10 @@
-"""Time and memory against pairs, records, features and workers.
+"""Time and memory against pairs, records, neighbors, features and workers.
 
 Claim: for ridge and logistic regression, whose pairs are answered together, and for
 refits of scikit-learn's `Ridge`, time grows no faster than in proportion to the pairs
-m and the records n of a database, and than the square of the features d; and so does
-the most memory that is taken. Exponents are fitted to the larger half of the sizes, and
-may be off by a tenth.
+m, the records n of a database and the neighbors k of each database, and than the square
+of the features d; and so does the most memory that is taken. Exponents are fitted to
+the larger half of the sizes, and may be off by a tenth.
 
 Each measurement is a process of its own: the processor time of the work, imports
 excepted, and the most memory that is resident, Python and its packages included. For
@@ -38,10 +38,11 @@ OFF = 0.1
 
 
 class Size(NamedTuple):
-    """Pairs, records of a database, features and workers."""
+    """Pairs, records, neighbors of a database, features and workers."""
 
     m: int = 1_000
     n: int = 1_000
+    k: int = 1
     d: int = 10
     workers: int = 1
 
@@ -56,18 +57,21 @@ class Measured(NamedTuple):
 NAMES = {
     "m": "pairs m",
     "n": "records n",
+    "k": "neighbors k",
     "d": "features d",
     "workers": "workers",
 }
+# With k the databases are the same, so that there are as many more pairs.
 GRID = {
     "m": [500, 2_000, 8_000],
     "n": [500, 2_000, 8_000],
+    "k": [1, 4, 16],
     "d": [5, 15, 45],
     "workers": [1, 2],
 }
-FAST = {"m": [64, 256], "n": [100, 400], "d": [4, 8], "workers": [1]}
+FAST = {"m": [64, 256], "n": [100, 400], "k": [1, 4], "d": [4, 8], "workers": [1]}
 # The largest exponents, of time and of memory.
-MOST = {"m": (1.0, 1.0), "n": (1.0, 1.0), "d": (2.0, 2.0)}
+MOST = {"m": (1.0, 1.0), "n": (1.0, 1.0), "k": (1.0, 1.0), "d": (2.0, 2.0)}
 
 
 def refits() -> FunctionQuery:
@@ -98,6 +102,8 @@ def sizes(grid: dict[str, list[int]]) -> list[tuple[str, Size]]:
     for name, values in grid.items():
         for value in values:
             size = base._replace(**{name: value})
+            if name == "k":  # 64 databases, or a few
+                size = size._replace(m=min(64, base.m) * value)
             if name == "workers":  # long enough for them
                 size = size._replace(m=8 * base.m)
             found.append((name, size))
@@ -117,6 +123,7 @@ def sample(query: Query, size: Size) -> None:
         n_pairs=size.m,
         n_records=size.n,
         n_features=size.d,
+        neighbors_per_database=size.k,
         n_jobs=size.workers,
         random_state=0,
     )
@@ -131,7 +138,7 @@ def measure(name: str, size: Size, *, elapsed: bool = False) -> Measured:
     query = QUERIES[name]
     clock = time.perf_counter if elapsed else time.process_time
     with one_thread():
-        sample(query, Size(m=2, n=100, d=4))
+        sample(query, Size(m=size.k * 2, n=100, k=size.k, d=4))
         start = clock()
         sample(query, size)
         taken = clock() - start

@@ -206,7 +206,7 @@ def _check_numbers(evidence: Evidence) -> None:
     for name in ("sensitivity", "noise_scale", "margin"):
         check_range(getattr(e, name), name)
     check_range(e.gamma, "gamma", 1.0)
-    for name in ("n_records", "n_outputs"):
+    for name in ("n_records", "n_outputs", "n_neighbors"):
         check_at_least(getattr(e, name), name, 1)
     check_at_least(e.n_constant, "n_constant", 0)
     _require(e.margin >= 1, f"margin must be at least 1, got {e.margin!r}.")
@@ -262,7 +262,8 @@ def _check_numbers(evidence: Evidence) -> None:
 
 def _check_sample(evidence: Evidence, m: int) -> None:
     """Refuse numbers of pairs that do not go together."""
-    index = evidence.order_index
+    r, index = evidence.n_neighbors, evidence.order_index
+    _require(m % r == 0, f"n_pairs must be a multiple of n_neighbors={r}, got {m!r}.")
     _require(
         evidence.n_shape_pairs is None or evidence.noise_shape != "isotropic",
         "n_shape_pairs must be None with noise_shape='isotropic', got "
@@ -396,9 +397,9 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> None:
     """Refuse a risk that the pairs do not certify.
 
     Rules of this package certify no less than that, on average over samples, as a fresh
-    pair is one more of the same (:ref:`thm-order-statistic`).
+    pair is one more of the same (:ref:`thm-order-statistic`, :ref:`thm-groups`).
     """
-    m, index = evidence.n_pairs, evidence.order_index
+    m, r, index = evidence.n_pairs, evidence.n_neighbors, evidence.order_index
     answered = m - (evidence.n_unanswered or 0)
     _require(
         index is None or index <= answered,
@@ -414,7 +415,7 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> None:
             f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}.",
         )
         return
-    least = Fraction(m - (answered if index is None else index) + 1, m + 1)
+    least = Fraction(m - (answered if index is None else index) + r, m + r)
     _require(  # of the number, or of the decimals that it is written as
         max(Fraction(risk), decimal(risk)) >= least,
         f"risk must be at least {ceil_text(float(least))}, by n_pairs={m} and "
@@ -445,7 +446,7 @@ def _exceeded(
 
 
 def _check_own_level(claim: Claim, evidence: Any) -> None:
-    """Refuse a level that the curve, one pair below, does not know.
+    """Refuse a level that the curve, one database below, does not know.
 
     And a risk to the next of the points that a curve has. Whoever edits the curve as
     well is not told.
@@ -454,7 +455,7 @@ def _check_own_level(claim: Claim, evidence: Any) -> None:
     near = point_of_level(curve, claim.epsilon)
     known = float(near[0, 1]) if len(near) else math.inf
     m = evidence.n_pairs
-    most = claim.risk + 1 / m + 2 / min(m, _CURVE_POINTS)
+    most = claim.risk + evidence.n_neighbors / m + 2 / min(m, _CURVE_POINTS)
     _require(
         known <= most * _SLACK,
         "epsilon must be a level for which the curve has a risk of at most "

@@ -698,7 +698,8 @@ def _noise(evidence: Evidence) -> str:
 
 
 def _calibration(evidence: Evidence, claim: Claim) -> str:
-    m = evidence.n_pairs
+    m, r = evidence.n_pairs, evidence.n_neighbors
+    assert m is not None
     if evidence.averages:
         found = f"average of the {'exact risks' if claim.epsilon else 'advantages'}"
     else:
@@ -706,6 +707,8 @@ def _calibration(evidence: Evidence, claim: Claim) -> str:
         found = "sensitivity" if of_pair else "critical scale"
         found += f" number {evidence.order_index}"
     found = f"{evidence.calibration}, {found} of {m} sampled pairs"
+    if r > 1:
+        found += f", {r} neighbors of each of {m // r} sampled databases"
     if evidence.n_unanswered:
         counted = "1" if evidence.averages else "infinite"
         found += f"; {evidence.n_unanswered} without an answer count as {counted}"

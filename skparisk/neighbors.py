@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import IncompatibleError
+from skparisk.core.checks import IncompatibleError, check_at_least
 from skparisk.core.sealed import Records
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
@@ -204,12 +204,25 @@ def bind_pairs(
 ) -> RecordSource:
     """Return a source of pairs of which the (larger) first has `n_records` records."""
     own = n_own(relation)
+    if n_neighbors > 1:  # a reference that refuses a relation knows it by `n_own`
+        reference.bind(1, n_shared=n_records - 1, n_own=own, seed=seed)
     return reference.bind(
         n_pairs // n_neighbors,
         n_shared=n_records - n_neighbors,
         n_own=own * n_neighbors,
         seed=seed,
     )
+
+
+def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
+    """Return the number of databases of so many pairs, checked."""
+    n_databases = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
+    if n_databases * n_neighbors != n_pairs:
+        raise ValueError(
+            f"n_pairs must be a multiple of neighbors_per_database={n_neighbors}, got "
+            f"{n_pairs!r}."
+        )
+    return n_databases
 
 
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:

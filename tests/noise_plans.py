@@ -109,10 +109,11 @@ def many_pairs(seed):
     return make_sampler(n_pairs=16_000, random_state=seed).fit(PUBLIC)
 
 
-def find_by_risks(distances, n_outputs, epsilon, gamma):
+def find_by_risks(distances, n_outputs, epsilon, gamma, n_neighbors=1):
     """Return the scale at which the average risk over Gaussian noise is gamma."""
     differences = distances[:, None] * np.eye(1, n_outputs)
-    pairs = SampledPairs(differences, None, np.zeros(n_outputs))
-    target = Target(epsilon, gamma, randomness="both")
-    terms = Terms(target, Gaussian(), "isotropic", Exchangeable(), len(pairs))
+    known = {"n_neighbors": n_neighbors}
+    pairs = SampledPairs(differences, None, np.zeros(n_outputs), **known)
+    target, rule = Target(epsilon, gamma, randomness="both"), Exchangeable(n_neighbors)
+    terms = Terms(target, Gaussian(), "isotropic", rule, pairs.n_databases)
     return find_scale(pairs, distances, terms, NoiseShape())

@@ -420,6 +420,7 @@ def test_bad_levels_and_risks_are_refused():
 # What contradicts its own evidence
 
 
+GROUPS = {"n_pairs": 1600, "n_neighbors": 16, "order_index": 1519}
 EXACT = {
     "law": "gaussian",
     "order_index": None,
@@ -455,6 +456,7 @@ CONTRADICTIONS = [
     (certificate, {"risk": 0.0499666}, r"risk must be at least 0\.0499667"),
     (certificate, {"risk": 0.0499666, "calibration": "dkw"}, "risk must be at least"),
     (both, {"risk": 0.0499666}, "risk must be at least"),
+    (certificate, GROUPS | {"risk": 0.0599}, "risk must be at least 0.0600248"),
     (certificate, PAC | {"order_index": 1439}, "is exceeded by the 1439-th of 1500"),
     (both, PAC | {"order_index": 1439}, "is exceeded by the 1439-th of 1500 pairs"),
     (certificate, PAC | {"failure_prob": 0.03}, "and failure_prob is 0.03"),
@@ -496,6 +498,7 @@ def test_what_the_evidence_carries_is_claimed():
         (known, {"epsilon": 0.5, "risk": 0.6107, "n_outputs": 1}),
         (both, EXACT | {"risk": 0.0195}),
         (certificate, {"risk": 0.0499667}),
+        (certificate, GROUPS | {"risk": 0.06003}),
         (certificate, PAC),
         (certificate, {"n_unanswered": 74}),
         (certificate, {"curve": [(0.99, 0.04997), (2.0, 0.00067)]}),

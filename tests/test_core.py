@@ -395,6 +395,13 @@ def test_a_plan_has_the_noise_of_its_certificate():
     assert ledger.spent.n_releases == 0
 
 
+def test_terms_are_for_as_many_neighbors_as_pairs_have():
+    pairs = SampledPairs(np.ones((20, 1)), None, np.zeros(1), n_neighbors=2)
+    terms = Terms(Target(1.0, 0.5), Laplace(), "isotropic", Exchangeable(), 10)
+    with pytest.raises(ValueError, match="terms must be for 2 neighbors"):
+        find_noise(pairs, terms)
+
+
 def test_an_assumption_of_one_part_is_one_of_the_whole():
     """Also beside a part whose reference was private."""
     public = as_certificate((0.5, 0.0, 0.05))

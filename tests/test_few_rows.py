@@ -32,9 +32,12 @@ every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 LAPLACE = Laplace()
 
 
-def make_terms(n_pairs, gamma=0.05, *, rule=None, target=None, law=LAPLACE, **how):
+def make_terms(
+    n_pairs, gamma=0.05, *, rule=None, target=None, law=LAPLACE, n_neighbors=1, **how
+):
     target = Target(1.0, gamma) if target is None else target
-    return Terms(target, law, "isotropic", rule or Exchangeable(), n_pairs, **how)
+    rule = Exchangeable(n_neighbors) if rule is None else rule
+    return Terms(target, law, "isotropic", rule, n_pairs // n_neighbors, **how)
 
 
 def make_sampler(**parameters):
@@ -136,9 +139,21 @@ def test_fewer_rows_never_ask_for_less(rule, n_pairs, gamma, rows):
     assert rule.certify_risk(n_pairs, few.order_index) <= few.risk
 
 
+@pytest.mark.parametrize("n_independent", [70, 399])
+def test_pairs_of_one_database_count_each(n_independent):
+    """100 databases with 4 neighbors: 400 pairs, and so many rows are too few."""
+    terms = make_terms(400, 0.1, n_neighbors=4)
+    assert terms.for_rows(400) is terms
+    fewer = terms.for_rows(n_independent)
+    stricter = risk_for_rows(0.1, n_independent, 400, n_own=1)
+    assert fewer.risk == stricter
+    assert fewer.order_index == Exchangeable(4).order_index(100, stricter)
+    assert terms.for_rows(1).order_index == 400
+
+
 def test_pairs_for_the_shape_do_not_count():
     """Of 1000 pairs half calibrate, for which 500 rows of their own are enough."""
-    terms = make_terms(1000, n_shape_pairs=500)
+    terms = make_terms(1000, n_shape=500)
     assert terms.n_calibrating == 500
     assert terms.for_rows(500) is terms
     assert terms.for_rows(499).risk == risk_for_rows(0.05, 499, 500, n_own=1)
@@ -197,6 +212,7 @@ def test_the_sensitivity_of_a_gamma_is_that_of_noise_for_it():
         {"calibration": "pac"},
         {"calibration": "dkw", "n_pairs": 3000, "gamma": 0.06},
         {"noise_shape": "whitened", "n_pairs": 800},
+        {"neighbors_per_database": 4},
         {"law": "gaussian", "delta": 1e-3},
         {"randomness": "both"},
     ]:

@@ -98,7 +98,39 @@ def known_level(sensitivity, *, epsilon, gamma, delta=0.0, n_outputs=1, **how):
     return SimpleNamespace(scale=noise.noise_scale, risk=claim.risk, curve=curve)
 
 
-# Draws
+# Draws, and several neighbors of a database
+
+
+def test_several_neighbors_allow_their_share_above():
+    """The least scale with (sum of shares above + 1) / (m + 1) <= gamma."""
+    for n_neighbors, m, gamma in [
+        (1, 19, 0.05),
+        (3, 19, 0.1),
+        (10, 99, 0.0135),
+        (7, 50, 0.3),
+    ]:
+        rule = Exchangeable(n_neighbors)
+        index = rule.order_index(m, gamma)
+        scales = np.arange(1, m * n_neighbors + 1)
+        claims = [
+            (np.count_nonzero(scales > scale) / n_neighbors + 1) / (m + 1)
+            for scale in (index, index - 1)
+        ]
+        assert claims[0] <= gamma * (1 + 1e-12) < claims[1]
+        assert rule.certify_risk(m, index) == pytest.approx(claims[0], rel=1e-12)
+    assert Exchangeable(1) == Exchangeable()
+
+
+def test_neighbors_are_those_of_the_pairs():
+    target = Target(1.0, 0.1, randomness="both")
+    with pytest.raises(ValueError, match="neighbors_per_database must be 3 with cal"):
+        calibrate(DIFFERENCES, target, rule=Exchangeable(3), n_records=10)
+    with pytest.raises(ValueError, match="n_neighbors must be a whole number >= 1, go"):
+        Exchangeable(0)
+    with pytest.raises(ValueError, match="most n_pairs=5 times n_neighbors=2, got 11"):
+        Exchangeable(2).certify_risk(5, 11)
+    with pytest.raises(CalibrationError, match="needs n_pairs >= 19"):
+        Exchangeable(2).order_index(18, 0.05)
 
 
 def test_draws_do_not_depend_on_how_pairs_are_chunked(monkeypatch):

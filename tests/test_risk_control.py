@@ -23,47 +23,53 @@ from skparisk.sensitivity import calibrate
 CLOSE = 2.0**-38  # relative, more than what the search leaves
 
 
-def terms_of(n_pairs, gamma, *, gains=False):
+def terms_of(n_databases, gamma, n_neighbors=1, *, gains=False):
     target = Target(1.0, gamma, randomness="both")
     if gains:
         target = Target.of_advantage(gamma, 0.9)
-    return Terms(target, Gaussian(), "isotropic", Exchangeable(), n_pairs)
+    rule = Exchangeable(n_neighbors)
+    return Terms(target, Gaussian(), "isotropic", rule, n_databases)
 
 
-def control(distances, gamma, n_still=0, **how):
+def control(distances, gamma, n_neighbors=1, n_still=0, **how):
     """Control the share of pairs whose distance is above the scale."""
     distances = np.array(distances, dtype=float)
     differences = distances[:, None].copy()
     differences[:n_still] = 0.0
-    pairs = SampledPairs(differences, None, np.zeros(1))
-    terms = terms_of(len(pairs), gamma, **how)
+    pairs = SampledPairs(differences, None, np.zeros(1), n_neighbors=n_neighbors)
+    terms = terms_of(pairs.n_databases, gamma, n_neighbors, **how)
     assert 1 <= terms.order_index <= len(pairs)
     return control_risk(
         lambda scale: (distances > scale).astype(float), distances, pairs, terms
     )
 
 
-def least_scale(distances, most):
-    """Return the least scale with so many above it at the most."""
-    return min(d for d in distances if sum(x > d for x in distances) <= most)
+def least_scale(distances, n_neighbors, most):
+    """Return the least scale with so much above it at the most, in databases."""
+    return min(
+        d
+        for d in distances
+        if Fraction(sum(x > d for x in distances)) <= most * n_neighbors
+    )
 
 
 def test_the_scale_is_the_least_that_is_controlled():
-    """And the one below it what all pairs and a fresh one without risk allow."""
-    for n in [12, 24, 36]:
+    """And the one below it what all databases and a fresh one without risk allow."""
+    for n_neighbors in [1, 2, 3]:
         for gamma in [0.13, 0.31, 0.55, 0.71]:
-            rng = np.random.default_rng(n)
-            for n_zero, n_infinite in [(0, 0), (1, 0), (3, 1)]:
-                distances = rng.exponential(size=n)
+            rng = np.random.default_rng(n_neighbors)
+            n = 12
+            for n_zero, n_infinite in [(0, 0), (1, 0), (3, 1), (0, n_neighbors // 2)]:
+                distances = rng.exponential(size=n * n_neighbors)
                 distances[:n_zero] = 0
-                distances[n - n_infinite :] = np.inf
+                distances[len(distances) - n_infinite :] = np.inf
                 allowed = Fraction(gamma) * (n + 1) - 1
-                if n_infinite > allowed:
+                if Fraction(n_infinite, n_neighbors) > allowed:
                     continue
-                scale, below = control(distances, gamma=gamma)
-                least = least_scale(distances, allowed)
+                scale, below = control(distances, gamma=gamma, n_neighbors=n_neighbors)
+                least = least_scale(distances, n_neighbors, allowed)
                 assert least <= scale <= least * (1 + CLOSE)
-                least = least_scale(distances, allowed + 1)
+                least = least_scale(distances, n_neighbors, allowed + 1)
                 assert (
                     least * (1 - CLOSE) <= below <= least < scale or below == least == 0
                 )
@@ -92,19 +98,21 @@ def test_there_is_nothing_below_if_all_that_move_are_allowed(n_positive):
         assert 1 - CLOSE <= below <= 1
 
 
-def test_pairs_that_move_are_more_than_the_risk_allows():
-    """4 of 9 pairs move, and 4.5 need no noise."""
+def test_pairs_of_one_database_count_as_a_share_of_it():
+    """8 pairs that move are 4 databases of 9, and 4.5 need no noise."""
+    distances = [1.0] * 8 + [0.0] * 10
     with pytest.raises(CalibrationError, match=r"at gamma=0\.55 is 0") as error:
-        control([1.0] * 4 + [0.0] * 5, gamma=0.55)
+        control(distances, gamma=0.55, n_neighbors=2)
     assert error.value.target == 0.55
     assert error.value.best == pytest.approx(5 / 10)
     # Pairs that do not differ by more than rounding do not move.
     with pytest.raises(CalibrationError, match=r"at gamma=0\.55 is 0") as error:
-        control([1.0] * 9, gamma=0.55, n_still=5)
+        control([1.0] * 18, gamma=0.55, n_neighbors=2, n_still=10)
     assert error.value.best == pytest.approx(5 / 10)
-    control([math.inf] * 4 + [1.0] * 5, gamma=0.55)
-    with pytest.raises(CalibrationError, match="5 of 9 sampled pairs") as error:
-        control([math.inf] * 5 + [1.0] * 4, gamma=0.55)
+    # But 9 have no answer, and these are 4.5.
+    control([math.inf] * 8 + [1.0] * 10, gamma=0.55, n_neighbors=2)
+    with pytest.raises(CalibrationError, match="10 of 18 sampled pairs") as error:
+        control([math.inf] * 10 + [1.0] * 8, gamma=0.55, n_neighbors=2)
     assert error.value.best == pytest.approx(6 / 10)
 
 
@@ -134,7 +142,7 @@ def test_no_scale_is_enough_if_pairs_without_an_answer_are_all_that_is_allowed()
 
 
 def test_too_few_pairs_are_named():
-    """By what was asked for."""
+    """As databases, and by what was asked for."""
     message = (
         r"^n_pairs=4 pairs certify no risk of 0\.2 or below, but gamma=0\.1 was "
         r"requested; it needs n_pairs >= 10\.$"
@@ -142,7 +150,7 @@ def test_too_few_pairs_are_named():
     with pytest.raises(CalibrationError, match=message):
         terms_of(4, 0.1).order_index  # noqa: B018
     with pytest.raises(CalibrationError, match=message):
-        control([1.0] * 4, gamma=0.1)
+        control([1.0] * 8, gamma=0.1, n_neighbors=2)
     with pytest.raises(CalibrationError, match=r"no mean advantage of 0\.2 or below"):
         control([1.0] * 4, gamma=0.1, gains=True)
     with pytest.raises(CalibrationError, match=r"within advantage=0\.5; the lowest m"):
@@ -164,32 +172,38 @@ def test_the_search_ends_where_the_sum_is_first_within_the_limit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_pairs", [20, 9000])
-def test_levels_around_the_target_are_certified_for_a_fresh_pair(n_pairs):
+@pytest.mark.parametrize(("n_pairs", "n_neighbors"), [(20, 1), (20, 4), (9000, 3)])
+def test_levels_around_the_target_are_certified_for_a_fresh_database(
+    n_pairs, n_neighbors
+):
     distances = np.random.default_rng(0).uniform(1, 2, size=n_pairs)
-    found = find_by_risks(distances, 1, 3.0, 0.4)
+    found = find_by_risks(distances, 1, 3.0, 0.4, n_neighbors)
     levels, certified = found.curve.T
     assert len(levels) == 256
     np.testing.assert_allclose(levels, 3 * 2.0 ** np.linspace(-8, 8, 256), rtol=1e-12)
+    n = n_pairs // n_neighbors
     risks = Gaussian().risk(levels[:, None], distances / found.below)
-    mean = (risks.sum(axis=1) + 1) / (n_pairs + 1)
+    mean = (risks.sum(axis=1) / n_neighbors + 1) / (n + 1)
     assert (certified >= mean).all()
     np.testing.assert_allclose(certified, mean, rtol=1e-4)
 
 
 def test_a_mean_counts_a_fresh_pair_as_one():
     assert certified_mean(3.0, 7) == pytest.approx(4 / 8)
+    assert certified_mean(3.0, 14, 2) == pytest.approx(2.5 / 8)
 
 
 # Order statistics
 
 
-def least(scales, index, n_still=0):
+def least(scales, index, n_databases, n_still=0):
     """Return noise for the scale with this number, and what it is certified for."""
     scales = np.array(scales)
+    rule = Exchangeable(len(scales) // n_databases)
     rounding = np.full(1, scales[n_still - 1] if n_still else 0.0)
-    pairs = SampledPairs(scales[:, None], None, rounding)
-    target = Target(1.0, Exchangeable().certify_risk(len(scales), index))
+    known = {"n_neighbors": rule.n_neighbors}
+    pairs = SampledPairs(scales[:, None], None, rounding, **known)
+    target = Target(1.0, rule.certify_risk(n_databases, index))
     noise, claim = calibrate(pairs, target, n_records=10)
     return pytest.approx(noise.noise_scale, rel=1e-5), claim.evidence.curve
 
@@ -199,7 +213,7 @@ def test_the_best_that_answers_allow_is_said():
         scales = [1.0] * n_finite + [math.inf] * (4 - n_finite)
         message = r"no noise keeps the risk within gamma=0\.4; the lowest risk that any"
         with pytest.raises(CalibrationError, match=message) as error:
-            least(scales, 3)
+            least(scales, 3, 4)
         assert error.value.best == pytest.approx(best)
 
 
@@ -207,33 +221,33 @@ def test_the_best_that_answers_allow_is_said():
 def test_a_scale_of_zero_is_never_returned(n_zero):
     scales = [0.0] * n_zero + [1.0] * (4 - n_zero)
     if n_zero < 2:
-        assert least(scales, 2)[0] == 1
+        assert least(scales, 2, 4)[0] == 1
         return
     with pytest.raises(CalibrationError) as error:
-        least(scales, 2)
+        least(scales, 2, 4)
     assert error.value.best == pytest.approx((4 - n_zero) / 5 if n_zero < 4 else 0.0)
 
 
 def test_a_pair_that_is_still_needs_no_noise():
     scales = np.arange(1.0, 9.0)
-    assert least(scales, 5, n_still=4)[0] == 5
+    assert least(scales, 5, 4, n_still=4)[0] == 5
     with pytest.raises(CalibrationError):
-        least(scales, 4, n_still=4)
+        least(scales, 4, 4, n_still=4)
 
 
-def test_other_levels_are_read_one_pair_below():
+def test_other_levels_are_read_one_database_below():
     """The largest is that of the farthest pair; below the first there is none."""
     scales = np.arange(1.0, 9.0)
-    for index in (2, 3, 5, 8):
-        _, curve = least(scales, index)
-        assert curve[-1, 0] == pytest.approx(8 / (index - 1), rel=1e-5)
-    assert least(scales, 1)[1] is None
+    for index, n_databases, below in [(3, 4, 1), (8, 8, 7), (5, 4, 3)]:
+        _, curve = least(scales, index, n_databases)
+        assert curve[-1, 0] == pytest.approx(8 / below, rel=1e-5)
+    assert least(scales, 2, 4)[1] is None
 
 
 @pytest.mark.parametrize("n_pairs", [7, 2048, 5000])
 def test_each_level_is_certified_by_how_many_pairs_keep_it(n_pairs):
     scales = np.random.default_rng(0).permutation(np.arange(1.0, n_pairs + 1))
-    _, curve = least(scales, 4)
+    _, curve = least(scales, 4, n_pairs)
     assert len(curve) == min(n_pairs, 2048)
     assert (np.diff(curve[:, 0]) > 0).all()
     counts = np.round(3 * curve[:, 0])  # so many pairs keep that level at the scale 3

@@ -50,13 +50,13 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     del every["withheld"]
     arrays = dict.fromkeys(("errors", "rounding"), np.ones(2))
     arrays["differences"] = np.ones((6, 2))
-    pairs = SampledPairs(**every | arrays)
+    pairs = SampledPairs(**every | arrays | {"n_neighbors": 3})
     withheld = Withheld()
     pairs.withhold(withheld)
     left = {name: every[name] for name in ("schema", "learning", "unit")}
     left["assumptions"] = frozenset()
-    nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), **left)
-    assert (len(pairs), pairs.n_outputs) == (0, 2)
+    nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
+    assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)
     assert pairs.count_still() == 0
     assert pairs.withheld is withheld
     for name, value in vars(nothing).items():

@@ -48,12 +48,13 @@ def test_one_number_varies_at_a_time():
             if usual != value
         }
         assert differ <= {name, "m"}
+        assert size.m % size.k == 0
     assert {name for name, _ in scaling.sizes(GRID)} == set(Size._fields)
 
 
 @pytest.mark.parametrize("query", scaling.QUERIES)
 def test_a_size_is_measured(query):
-    found = scaling.measure(query, Size(m=4, n=60, d=3))
+    found = scaling.measure(query, Size(m=4, n=60, k=2, d=3))
     assert found.seconds > 0
     assert found.peak > 2**24
 

@@ -52,6 +52,7 @@ PARAMETERS = {
     "n_records",
     "relation",
     "n_pairs",
+    "neighbors_per_database",
     "n_jobs",
     "random_state",
     "noise_random_state",
@@ -241,9 +242,15 @@ def never(X):
 
 
 def test_rules_that_are_none_are_refused_before_anything_is_sampled():
-    for rule in (Exchangeable, Lax(), object()):
+    for rule, message in [
+        *(
+            (rule, "calibration must be one of 'exchangeable', 'pac', 'dkw'; got")
+            for rule in (Exchangeable, Lax(), object())
+        ),
+        (Exchangeable(10), "neighbors_per_database must be 10 with calibration=Exch"),
+    ]:
         sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
-        with pytest.raises(ValueError, match="calibration must be one of 'exchangea"):
+        with pytest.raises(ValueError, match=message):
             sampler.fit(PUBLIC)
 
 

@@ -14,15 +14,16 @@ MIXED = RNG.normal(size=(K, K)) * np.geomspace(1, 0.1, K)
 WEIGHTS = np.diag(np.geomspace(1, 3, K))
 
 
-def draw(n_pairs, n_outputs=K, seed=1, **known):
+def draw(n_pairs, n_neighbors=1, n_outputs=K, seed=1, **known):
     values = np.random.default_rng(seed).normal(size=(n_pairs, n_outputs))
     values *= np.random.default_rng(seed).exponential(size=(n_pairs, 1))
     values = values @ MIXED[:n_outputs, :n_outputs]
     none = np.zeros(n_outputs)
-    return SampledPairs(values, None, none, **known)
+    return SampledPairs(values, None, none, n_neighbors=n_neighbors, **known)
 
 
 def terms_of(pairs, **keywords):
+    keywords["neighbors_per_database"] = pairs.n_neighbors
     return SensitivitySampler(**keywords)._agree(2 * len(pairs))
 
 
@@ -48,10 +49,13 @@ def test_size_is_about_that_of_a_release(keywords):
     assert (size < -0.25) == (not keywords)
 
 
-def test_pairs_without_an_answer_are_the_largest():
-    pairs = draw(200, weights=WEIGHTS)
+@pytest.mark.parametrize("n_neighbors", [1, 5])
+def test_pairs_without_an_answer_are_the_largest(n_neighbors):
+    pairs = draw(200, n_neighbors, weights=WEIGHTS)
     values = pairs.differences.copy()
     values[-5:] = np.inf
-    some = SampledPairs(values, None, pairs.rounding, weights=WEIGHTS)
+    some = SampledPairs(
+        values, None, pairs.rounding, n_neighbors=n_neighbors, weights=WEIGHTS
+    )
     less, more = (simulated_noise(each, terms_of(each)) for each in (pairs, some))
     assert cost(less) < cost(more) < 2 * cost(less)

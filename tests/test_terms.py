@@ -43,13 +43,29 @@ def test_a_risk_over_noise_that_is_known_needs_one_pair_more():
     assert evidence_of("auto", 0.001).n_pairs == 5 * 999
 
 
-def test_a_shape_takes_one_pair_at_least_and_leaves_some():
-    evidence = evidence_of(4, 0.4, noise_shape="diagonal")
-    assert evidence.n_shape_pairs >= 1
-    assert evidence.n_pairs >= 1
-    with pytest.raises(ValueError, match=r"^n_pairs must .*\b4\b"):
-        evidence_of(3, 0.4, noise_shape="diagonal")
-    assert evidence_of(2, 0.6).n_shape_pairs is None
+def test_a_shape_takes_one_database_at_least_and_leaves_some():
+    for r, least, gamma in [(1, 4, 0.4), (2, 4, 0.6), (3, 6, 0.6)]:
+        how = {"noise_shape": "diagonal", "neighbors_per_database": r}
+        evidence = evidence_of(least, gamma, **how)
+        assert evidence.n_shape_pairs >= 1
+        assert evidence.n_pairs >= 1
+        for few in (least - 1, least - r):
+            with pytest.raises(ValueError, match=rf"^n_pairs must .*\b{least}\b"):
+                evidence_of(few, gamma, **how)
+        alone = evidence_of(2 * r, 0.6, neighbors_per_database=r)
+        assert alone.n_shape_pairs is None
+
+
+@pytest.mark.parametrize("r", [2, 3])
+def test_too_few_databases_are_told_what_they_are_counted_as(r):
+    message = (
+        rf"^n_pairs=10 pairs certify no risk below .*; it needs n_pairs >= 19\. Pairs "
+        rf"of one database, {r} here, count as one: it needs n_pairs >= {19 * r} in "
+        r"all\.$"
+    )
+    with pytest.raises(CalibrationError, match=message):
+        evidence_of(10 * r, neighbors_per_database=r)
+    assert evidence_of(19 * r, neighbors_per_database=r).n_pairs == 19 * r
 
 
 def test_a_risk_that_takes_too_many_pairs_is_told():

@@ -258,6 +258,7 @@ def test_few_rows_warn_where_noise_chooses():
         ({}, True),
         ({"relation": "add-remove", "n_records": 99}, False),
         ({"query": np.mean}, False),  # a function of which nothing is known
+        ({"neighbors_per_database": 2}, False),
         ({"calibration": "pac"}, False),
         ({"randomness": "both"}, False),
         ({"noise_shape": "whitened"}, False),

@@ -73,17 +73,19 @@ joblib.register_parallel_backend("without generator", WithoutGenerator)
 
 @pytest.mark.parametrize("backend", ["threading", "sequential", "without generator"])
 @pytest.mark.parametrize(
-    ("query", "relation"),
+    ("query", "relation", "n_neighbors"),
     [
-        (RidgeQuery(), "replace-one"),
-        (MeanQuery(), "add-remove"),
-        (medians, "replace-one"),
-        (fails_or_not, "add-remove"),
+        (RidgeQuery(), "replace-one", 1),
+        (MeanQuery(), "add-remove", 2),
+        (medians, "replace-one", 1),
+        (fails_or_not, "add-remove", 2),
     ],
 )
-def test_workers_find_what_one_process_finds(query, relation, backend, at_once):
+def test_workers_find_what_one_process_finds(
+    query, n_neighbors, relation, backend, at_once
+):
     query = query if isinstance(query, Query) else FunctionQuery(query)
-    how = {"relation": relation}
+    how = {"neighbors_per_database": n_neighbors, "relation": relation}
     expected = sample(query, 300, n_jobs=1, **how)
     with joblib.parallel_config(backend=backend):
         found = sample(query, 300, n_jobs=2, **how)

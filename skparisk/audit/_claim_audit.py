@@ -490,7 +490,8 @@ def sampled_p_value(
     table = known.sampler.pairs_.sketch
     if table is not None and table.whole:  # two people a pair
         n_sampled = min(n_sampled, table.n_rows // 2)
-    if evidence.order_index is not None:
+    # Nor are pairs of one database independent.
+    if evidence.order_index is not None and evidence.n_neighbors == 1:
         a = risk * (n_sampled + 1)
         return float(stats.betabinom.sf(count - 1, n, a, n_sampled + 1 - a))
     limits = np.linspace(risk, 1.0, 257)[1:]  # Markov's inequality, at the best limit

@@ -214,6 +214,7 @@ class Rule(ABC):
 
     name: ClassVar[str]
     failure_prob: float = 0.0
+    n_neighbors: int = 1
 
     @abstractmethod
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
@@ -226,7 +227,8 @@ class Rule(ABC):
         """Return the least K that certifies `gamma`, or raise CalibrationError."""
         m = check_at_least(n_pairs, "n_pairs", 1)
         gamma = check_probability(gamma, "gamma")
-        least = self.certify_risk(m, m)
+        most = m * self.n_neighbors
+        least = self.certify_risk(m, most)
         if least > gamma:
             raise CalibrationError(
                 f"n_pairs={m} pairs certify no risk below {least:.6g}, but "
@@ -235,13 +237,13 @@ class Rule(ABC):
                 target=gamma,
                 best=least,
             )
-        return _first(lambda index: self.certify_risk(m, index) <= gamma, m)
+        return _first(lambda index: self.certify_risk(m, index) <= gamma, most)
 
     def fewest_pairs(self, gamma: float) -> int:
         """Return the fewest pairs whose largest critical scale certifies `gamma`."""
 
         def enough(n_pairs: int) -> bool:
-            return self.certify_risk(n_pairs, n_pairs) <= gamma
+            return self.certify_risk(n_pairs, n_pairs * self.n_neighbors) <= gamma
 
         most = 1
         while not enough(most):
@@ -251,10 +253,12 @@ class Rule(ABC):
     def _count_above(self, n_pairs: int, order_index: int) -> tuple[int, int]:
         """Return how many pairs there are, and critical scales above the K-th."""
         m = check_at_least(n_pairs, "n_pairs", 1)
-        n_above = m - check_at_least(order_index, "order_index", 1)
+        n_above = m * self.n_neighbors - check_at_least(order_index, "order_index", 1)
         if n_above < 0:
+            r = self.n_neighbors
+            draws = "" if r == 1 else f" times n_neighbors={r}"
             raise ValueError(
-                f"order_index must be at most n_pairs={m}, got {order_index}."
+                f"order_index must be at most n_pairs={m}{draws}, got {order_index}."
             )
         return m, n_above
 
@@ -283,6 +287,13 @@ def _ratio_above(numerator: int, denominator: int) -> float:
 class Exchangeable(Rule):
     """K = ceil((1 - gamma)(m + 1)): the fresh pair is one more of the same.
 
+    Parameters
+    ----------
+    n_neighbors : int, default=1
+        Neighbors of each sampled database, each with a critical scale. K is taken among
+        all of them, so that at most ``n_neighbors ((m + 1) gamma - 1)`` are above
+        (conformal risk control of each database's share).
+
     Notes
     -----
     **Guarantee** (method of split conformal prediction). The critical scales of
@@ -297,13 +308,19 @@ class Exchangeable(Rule):
     >>> from skparisk.core import Exchangeable
     >>> Exchangeable().order_index(1500, 0.05)
     1426
+    >>> Exchangeable(n_neighbors=10).order_index(1500, 0.05)
+    14260
     """
 
+    n_neighbors: int = 1
     name: ClassVar[str] = "exchangeable"
 
+    def __post_init__(self) -> None:
+        check_at_least(self.n_neighbors, "n_neighbors", 1)
+
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        m, n_above = self._count_above(n_pairs, order_index)
-        return _ratio_above(n_above + 1, m + 1)
+        (m, n_above), r = self._count_above(n_pairs, order_index), self.n_neighbors
+        return _ratio_above(n_above + r, r * (m + 1))
 
 
 @dataclass(frozen=True)
@@ -420,29 +437,30 @@ def control_risk(
     there, as the scale itself depends on the same sample. 0 if that is none.
 
     `risks` tells what each pair counts at a scale: in [0, 1], and never more at a
-    larger scale.
+    larger scale. A database counts the mean of its pairs.
 
-    **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`). The least scale with
-    ``(sum + 1)/(n_pairs + 1) <= gamma``: over a fresh pair, its noise and the sampled
-    pairs, the risk is at most gamma. Conformal risk control (Angelopoulos, Bates,
-    Fisch, Lei and Schuster 2024, Theorem 1).
+    **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`, :ref:`thm-groups`). The
+    least scale with ``(sum of means + 1)/(n_databases + 1) <= gamma``: over a fresh
+    pair, its noise and the sampled pairs, the risk is at most gamma. Conformal risk
+    control (Angelopoulos, Bates, Fisch, Lei and Schuster 2024, Theorem 1).
     """
     (gamma, name), asked = terms.controlled, terms.target.risk
-    n_pairs = len(pairs)
-    allowed = float(Fraction(gamma) * (n_pairs + 1) - 1)
-    n_positive = int(np.count_nonzero(distances))
+    n_databases, n_neighbors = pairs.n_databases, pairs.n_neighbors
+    allowed = float(Fraction(gamma) * (n_databases + 1) - 1)
+    # All of these are in databases, of which each pair is a share.
+    n_positive = int(np.count_nonzero(distances)) / n_neighbors
     n_infinite = int(np.count_nonzero(np.isinf(distances)))
-    n_moving = min(n_positive, n_pairs - pairs.count_still())
+    n_moving = min(n_positive, (len(pairs) - pairs.count_still()) / n_neighbors)
     if n_moving <= allowed:
-        best = (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0
+        best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
         raise _no_noise(asked, best, name)
     limit = allowed * (1 - ROUNDING)
-    if n_infinite > limit:  # no scale is reached: others count as well
-        best = (n_infinite + 1) / (n_pairs + 1)
+    if n_infinite / n_neighbors > limit:  # no scale is reached: others count as well
+        best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
         raise _no_answer(n_infinite, pairs, asked, best, name)
 
     def total(scale: float) -> float:
-        together = float(risks(scale).sum())
+        together = float(risks(scale).sum()) / n_neighbors
         if math.isnan(together):
             raise ValueError("law must say the risk of each pair, got NaN.")
         return together
@@ -455,12 +473,12 @@ def control_risk(
     return scale, below
 
 
-def certified_mean(sums: Any, n_pairs: int) -> Any:
+def certified_mean(sums: Any, n_pairs: int, n_neighbors: int = 1) -> Any:
     """Return the mean that is certified where the pairs add up to these sums.
 
-    A fresh pair counts as one more, at the most.
+    A fresh database counts as one more, at the most.
     """
-    return (sums + 1) * (1 + ROUNDING) / (n_pairs + 1)
+    return (sums / n_neighbors + 1) * (1 + ROUNDING) / (n_pairs // n_neighbors + 1)
 
 
 def _bracket(
@@ -602,25 +620,25 @@ def _check_target(target: Target, law: Law, *, sampled: bool) -> None:
 
 @dataclass(frozen=True)
 class Terms:
-    """Target, law, shape and rule of a calibration, for so many pairs.
+    """Target, law, shape and rule of a calibration, for so many databases.
 
-    Checked where it is made, but for how many pairs it takes: `order_index` raises an
-    error for too few.
+    Checked where it is made, but for how many databases it takes: `order_index` raises
+    an error for too few.
 
     Parameters
     ----------
     target, law, rule : Target, Law, Rule
-        The request.
+        The rule is that for as many neighbors as each database has.
 
     shape : str or NoiseShape
         A named shape is learned from the first of the pairs, by the caller; no
         guarantee depends on how.
 
-    n_pairs : int
-        All pairs.
+    n_databases : int
+        Databases, each with all of its neighbors, are exchangeable.
 
-    n_shape_pairs : int, default=0
-        Pairs that shape the noise, and calibrate nothing.
+    n_shape : int, default=0
+        With how many of these the shape is taken from, which calibrate nothing.
 
     stricter : float or None, default=None
         Risk of the calibration, if less than the risk of the target.
@@ -630,8 +648,8 @@ class Terms:
     law: Law
     shape: str | NoiseShape
     rule: Rule
-    n_pairs: int
-    n_shape_pairs: int = 0
+    n_databases: int
+    n_shape: int = 0
     stricter: float | None = None
 
     def __post_init__(self) -> None:
@@ -669,9 +687,24 @@ class Terms:
         return self.target.gamma if self.stricter is None else self.stricter
 
     @property
+    def n_neighbors(self) -> int:
+        """Neighbors of each database."""
+        return self.rule.n_neighbors
+
+    @property
+    def n_pairs(self) -> int:
+        """All pairs."""
+        return self.n_databases * self.n_neighbors
+
+    @property
+    def n_shape_pairs(self) -> int:
+        """Number of pairs that shape the noise, apart from the calibrating ones."""
+        return self.n_shape * self.n_neighbors
+
+    @property
     def n_calibrating(self) -> int:
-        """Number of calibrating pairs."""
-        return self.n_pairs - self.n_shape_pairs
+        """Number of calibrating databases."""
+        return self.n_databases - self.n_shape
 
     @property
     def controlled(self) -> tuple[float, str]:
@@ -682,20 +715,20 @@ class Terms:
 
     @property
     def _fewest_averaged(self) -> int:
-        """The fewest pairs over which an average can be kept, if one is."""
+        """The fewest databases over which an average can be kept, if one is."""
         least = (1 + _LEAST_ALLOWED) / Fraction(self.controlled[0])
         return math.ceil(least) - 1 if self.averages else 1
 
     @property
     def fewest(self) -> int:
-        """Fewest pairs that suffice to calibrate."""
+        """Fewest databases that suffice to calibrate."""
         return max(self.rule.fewest_pairs(self.risk), self._fewest_averaged)
 
     @cached_property
     def order_index(self) -> int:
         """Rank of the distance that counts as the sensitivity.
 
-        A CalibrationError if the pairs are too few.
+        A CalibrationError if the databases are too few.
         """
         m, (asked, name) = self.n_calibrating, self.controlled
         if m < self._fewest_averaged:
@@ -716,11 +749,12 @@ class Terms:
         or less than the pairs certify, it is the least that they do.
         """
         asked, m = self.target.gamma, self.n_calibrating
-        few = n_independent is not None and n_independent < m
+        largest = m * self.n_neighbors
+        few = n_independent is not None and n_independent < largest
         if self.target.advantage is not None or not few:
             return self
         wanted = asked - (1 - asked) / max(1, n_independent or 0)
-        for risk in (wanted, 1 / m, self.rule.certify_risk(m, m)):
+        for risk in (wanted, 1 / m, self.rule.certify_risk(m, largest)):
             stricter = replace(self, stricter=risk)
             if 0 < risk < asked and m >= stricter.fewest:
                 return stricter
@@ -750,7 +784,7 @@ def find_scale(
     """
     target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
     epsilon, delta, index = target.epsilon, target.delta, terms.order_index
-    certified = terms.rule.certify_risk(len(pairs), index)
+    certified = terms.rule.certify_risk(pairs.n_databases, index)
     if math.isinf(epsilon):
         if terms.averages:
             return Found(terms.risk, None)
@@ -765,8 +799,10 @@ def find_scale(
         scales = distances * unit
     scales.sort()
     scale = _order_statistic(scales, pairs, terms)
-    # What else is read off the same sample is read one pair below (thm-other-levels).
-    below = float(scales[index - 2]) if index > 1 else 0.0
+    # What else is read off the same sample is read one database below
+    # (thm-other-levels).
+    n_below = index - terms.n_neighbors
+    below = float(scales[n_below - 1]) if n_below > 0 else 0.0
     curve = None
     # Proven for other rules; with a share of samples that fail, for one level only.
     if below > 0 and type(terms.rule) is not PAC:
@@ -777,7 +813,8 @@ def find_scale(
             levels = law.levels(shifts, delta, n_outputs=n_outputs, steps=steps)
         most = len(levels)
         counts = np.linspace(most, 1, min(most, _ORDER_POINTS))[::-1].astype(int)
-        risks = [terms.rule.certify_risk(most, count) for count in counts.tolist()]
+        m, certify = pairs.n_databases, terms.rule.certify_risk
+        risks = [certify(m, count) for count in counts.tolist()]
         curve = as_curve(np.sort(levels)[counts - 1], risks)
     return Found(certified, index, scale, steps, curve, below)
 
@@ -789,7 +826,7 @@ def _order_statistic(scales: _Floats, pairs: SampledPairs, terms: Terms) -> floa
     rounding, is all that is asked for, it is for none: a CalibrationError, as where
     pairs without an answer leave no noise that is enough.
 
-    **Guarantee** (:ref:`thm-order-statistic`): as the rule says.
+    **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-groups`): as the rule says.
     """
     gamma, certify, n_all = terms.target.gamma, terms.rule.certify_risk, len(scales)
     scale = float(scales[terms.order_index - 1])
@@ -797,11 +834,11 @@ def _order_statistic(scales: _Floats, pairs: SampledPairs, terms: Terms) -> floa
         n_infinite = int(np.count_nonzero(np.isinf(scales)))
         best = 1.0
         if n_infinite < n_all:
-            best = certify(n_all, n_all - n_infinite)
+            best = certify(pairs.n_databases, n_all - n_infinite)
         raise _no_answer(n_infinite, pairs, gamma, best)
     n_zero = max(int(np.searchsorted(scales, 0, side="right")), pairs.count_still())
     if n_zero >= terms.order_index:
-        best = certify(n_all, n_zero + 1) if n_zero < n_all else 0.0
+        best = certify(pairs.n_databases, n_zero + 1) if n_zero < n_all else 0.0
         raise _no_noise(gamma, best)
     return scale
 
@@ -812,10 +849,10 @@ def _by_average(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
     Of risks over the noise that pairs exceed the level, or of what attackers gain.
     """
     target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
-    epsilon = target.epsilon
+    epsilon, r = target.epsilon, pairs.n_neighbors
     asked, gains = terms.controlled[0], target.advantage is not None
     if gains:
-        steps = grid.advantage_steps(asked, n_outputs, len(pairs))
+        steps = grid.advantage_steps(asked, n_outputs, pairs.n_databases)
     else:
         steps = law.risk_steps(epsilon, asked, n_outputs)
     known = {"n_outputs": n_outputs, "steps": steps}
@@ -831,7 +868,7 @@ def _by_average(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
         levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
         blocks = np.array_split(levels, min(len(levels), 1 + len(pairs) // _BLOCK))
         sums = [risks(below, block[:, None]).sum(axis=1) for block in blocks]
-        curve = as_curve(levels, certified_mean(np.concatenate(sums), len(pairs)))
+        curve = as_curve(levels, certified_mean(np.concatenate(sums), len(pairs), r))
     return Found(asked, None, scale, steps, curve, below)
 
 
@@ -844,7 +881,7 @@ def measure_advantage(
     read at the scale below the one that was found, which depends on the same pairs;
     for all but a share of pairs, at the sensitivity (:ref:`thm-advantage`).
     """
-    law, n_pairs = terms.law, len(distances)
+    law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
     if not shift:
         return None
     known = {"n_outputs": n_outputs, "steps": found.steps}
@@ -853,13 +890,13 @@ def measure_advantage(
     if found.below and terms.target.advantage is None:
         with np.errstate(over="ignore"):
             total = law.advantage(distances / found.below, **known).sum()
-        certified = float(certified_mean(total, n_pairs))
+        certified = float(certified_mean(total, n_pairs, r))
         mean = float(ceil_text(min(1.0, certified)))
     return Advantage(
         mean,
         float(ceil_text(float(quantile))),
         # On average over samples this is what any fixed K certifies.
-        Exchangeable().certify_risk(n_pairs, terms.order_index),
+        Exchangeable(r).certify_risk(n_pairs // r, terms.order_index),
     )
 
 
@@ -922,6 +959,7 @@ class CalibratedNoise(NamedTuple):
             norm=NORMS[law.norm],
             n_pairs=len(pairs),
             order_index=found.order_index,
+            n_neighbors=pairs.n_neighbors,
             n_unanswered=int(np.count_nonzero(~pairs.answered)),
             noise_shape=shape.name,
             n_shape_pairs=terms.n_shape_pairs or None,
@@ -1053,11 +1091,16 @@ def find_noise(
     :ref:`thm-gaussian`, :ref:`thm-noise-shape`, :ref:`thm-advantage`). What
     `certify` says.
     """
-    terms = replace(terms, n_pairs=len(pairs)).for_rows(pairs.n_independent)
+    if pairs.n_neighbors != terms.n_neighbors:
+        raise ValueError(
+            f"terms must be for {pairs.n_neighbors} neighbors of each database, as the "
+            f"pairs have, got {terms.n_neighbors}."
+        )
+    terms = replace(terms, n_databases=pairs.n_databases).for_rows(pairs.n_independent)
     target, law, shape = terms.target, terms.law, terms.shape
     if isinstance(shape, str):
         shape = NoiseShape()
-        if learn is not None and terms.n_shape_pairs:
+        if learn is not None and terms.n_shape:
             shape = learn(pairs.take(slice(terms.n_shape_pairs)), terms)
     check_shape(shape, pairs.n_outputs)
     pairs = pairs.take(slice(terms.n_shape_pairs, None))

@@ -395,6 +395,10 @@ class Evidence:
         Records from which `n_records` were drawn in secret, if the claim protects the
         draw.
 
+    n_neighbors : int, default=1
+        Pairs with a common first database: the risk counts databases with all of their
+        neighbors.
+
     n_constant : int, default=0
         Outputs equal in every sampled pair: instead of a release, they keep their
         public values.
@@ -429,6 +433,7 @@ class Evidence:
     advantage: Advantage | None = None
     audit: MeasuredRisk | None = None
     n_candidates: int | None = None
+    n_neighbors: int = 1
     n_constant: int = 0
     margin: float = 1.0
     rows_per_person: tuple[int, int] | None = None

@@ -73,6 +73,10 @@ class SampledPairs:
         As in :class:`Certificate` and :class:`Evidence`; unless they were sampled, they
         are on the caller's word.
 
+    n_neighbors : int
+        Pairs with the same first database, which follow each other: databases are
+        exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
+
     constant : Constant or None
         Outputs that differ in no pair, and are not released.
 
@@ -94,6 +98,7 @@ class SampledPairs:
     weights: NDArray[np.float64] | None = None
     n_independent: int | None = None
     assumptions: frozenset[Assumption] = frozenset({Assumption.GIVEN_PAIRS})
+    n_neighbors: int = 1
     form: Any = None
     constant: Constant | None = None
     margin: Callable[..., float] | None = None
@@ -118,6 +123,11 @@ class SampledPairs:
     def n_outputs(self) -> int:
         """Numbers in an answer of the query."""
         return self.differences.shape[1]
+
+    @property
+    def n_databases(self) -> int:
+        """Number of first databases, with neighbors each."""
+        return len(self) // self.n_neighbors
 
     def take(self, rows: Any) -> SampledPairs:
         """Return some of the pairs, for a calculation; views, of a slice."""
@@ -174,6 +184,7 @@ class SampledPairs:
             schema=self.schema,
             learning=self.learning,
             assumptions=frozenset(),
+            n_neighbors=self.n_neighbors,
             unit=self.unit,
         )
         vars(self).update(vars(left), withheld=withheld)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.base import clone
 
 from skparisk.core.calibrate import Terms
 from skparisk.core.checks import CalibrationError, check_random_state
@@ -42,9 +43,9 @@ def simulated_noise(pairs: SampledPairs, terms: Terms) -> AdditiveNoise:
     from half of few pairs would be far from that of all. It is learned from all, in
     which they are closer than others are: the noise is about a tenth too small.
     """
-    # Neighbors of a database count as if they were on their own.
     twice = pairs.take(np.tile(np.arange(len(pairs)), 2))
-    noise = find_noise(twice, terms).noise
+    # By the terms neighbors of a database count as if they were on their own.
+    noise = find_noise(replace(twice, n_neighbors=terms.n_neighbors), terms).noise
     assert isinstance(noise, AdditiveNoise)
     return noise
 
@@ -423,8 +424,9 @@ class _Fold:
 
 def _agree(source: SensitivitySampler, n_pairs: int) -> tuple[Terms, int]:
     """Return terms for twice so many pairs, or for more where these certify no risk."""
+    alone = clone(source).set_params(neighbors_per_database=1)
     while True:
         try:
-            return source._agree(2 * n_pairs), n_pairs
+            return alone._agree(2 * n_pairs), n_pairs
         except CalibrationError:  # those of the fit are enough
             n_pairs *= 2

@@ -137,7 +137,7 @@ class Draw(PairSpec):
         per_person = reference.rows_per_person
         alone = query.is_sum or (means and per_person is None)
         n_rows_alone = None
-        if isinstance(reference, TableReference) and alone:
+        if isinstance(reference, TableReference) and alone and self.n_neighbors == 1:
             n_rows_alone = reference.n_records if reference.is_thin else None
         # What columns hold is as the reference says: that may tell of private records.
         of_columns = dataclasses.replace(
@@ -202,6 +202,7 @@ class Draw(PairSpec):
             not isinstance(table, TableReference)
             or table.for_new_people is None
             or self.query.is_sum
+            or self.n_neighbors > 1
             or not _FEW_ROWS <= table.n_records <= _MOST_WEIGHED
             or terms.target.randomness == "both"
         ):

@@ -36,11 +36,12 @@ from skparisk.neighbors import (
     NeighborPairs,
     bind_pairs,
     block_size,
+    count_databases,
     draw_pairs,
 )
 from skparisk.queries import PairDifferences, Query
 from skparisk.queries._base import Differences
-from skparisk.reference import Reference
+from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Schema
 
@@ -65,6 +66,7 @@ def sample_differences(
     n_records: int,
     n_features: int,
     relation: str = "replace-one",
+    neighbors_per_database: int = 1,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -85,8 +87,8 @@ def sample_differences(
     n_pairs, n_records, n_features : int
         Pairs, records of the (larger) database of a pair, and features of a record.
 
-    relation, n_jobs, random_state, verbose
-        As of :class:`SensitivitySampler`.
+    relation, neighbors_per_database, n_jobs, random_state, verbose
+        As of :class:`SensitivitySampler`. Pairs of the same database follow each other.
 
     Returns
     -------
@@ -117,7 +119,9 @@ def sample_differences(
     (3, 1)
     """
     check_n_jobs(n_jobs)
-    spec = PairSpec(query, reference, n_pairs, n_records, relation)
+    spec = PairSpec(
+        query, reference, n_pairs, neighbors_per_database, n_records, relation
+    )
     entropy = check_random_state(random_state, "random_state").bytes(16)
     schema = Schema.of_width(n_features)
     return spec.sample(schema, entropy, n_jobs=n_jobs, verbose=verbose).differences
@@ -130,12 +134,11 @@ class PairSpec:
     query: Query
     reference: Reference
     n_pairs: int
+    n_neighbors: int
     n_records: int
     relation: str
-    # Whether nothing is calibrated to them: penalties are tried on such pairs, of which
-    # several may have their first database in common.
+    # Whether nothing is calibrated to them: penalties are tried on such pairs.
     tried: bool = field(default=False, kw_only=True)
-    n_neighbors: int = field(default=1, kw_only=True)
 
     @property
     def n_drawn(self) -> int:
@@ -151,7 +154,26 @@ class PairSpec:
         """Raise ValueError unless there are such pairs."""
         least = 2 if check_relation(self.relation) == "add-remove" else 1
         check_at_least(self.n_records, "n_records", least)
-        check_at_least(self.n_pairs, "n_pairs", 1)
+        check_at_least(self.n_neighbors, "neighbors_per_database", 1)
+        count_databases(self.n_pairs, self.n_neighbors)
+        # Each neighbor of a database differs from it in another record. Those of a
+        # table are left out of what the others are drawn from.
+        limits = [(self.n_records, f"n_records={self.n_records}")]
+        table = self.reference
+        if isinstance(table, TableReference):
+            most = max(1, table.n_records // 4)
+            limits.append((most, f"a reference table of {table.n_records} rows"))
+            if table.sampling == "split":
+                limits.append((1, "sampling='split'; sampling='leave-out' allows more"))
+        if self.query.is_sum:
+            why = "a sum over records; pairs of other databases cost no more"
+            limits.append((1, f"{self.query}, {why}"))
+        most, why = min(limits)
+        if self.n_neighbors > most:
+            raise ValueError(
+                f"neighbors_per_database must be at most {most} with {why}, got "
+                f"{self.n_neighbors}."
+            )
 
     def sample(
         self,
@@ -194,7 +216,9 @@ class PairSpec:
                 found.append(block)
                 progress.add(len(block.differences.values))
         found.sort(key=attrgetter("number"))
-        return _join([block.differences for block in found], self.query, private)
+        pairs = _join([block.differences for block in found], self.query, private)
+        pairs.n_neighbors = self.n_neighbors
+        return pairs
 
 
 class _Block(NamedTuple):

@@ -331,6 +331,15 @@ default="auto"
         the usual targets; else five times the fewest that `calibration` needs, plus the
         pairs for the shape.
 
+    neighbors_per_database : int, default=1
+        Pairs that have their first database in common, >= 1: each sampled database is
+        compared with as many neighbors, which differ from it in another record. Saves
+        most of the time where it is answered slowly, and its neighbors fast, as by
+        linear models, or references draw slowly. The risk counts databases, ``n_pairs /
+        neighbors_per_database`` of them, and few databases cost noise
+        (:ref:`thm-groups`). Only for "exchangeable"; 1 for sums over records. With more
+        than one, ``n_pairs="auto"`` draws 250 databases at the usual targets.
+
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
 
@@ -432,6 +441,7 @@ default="auto"
         n_records: int | None = None,
         relation: str = "replace-one",
         n_pairs: int | str = "auto",
+        neighbors_per_database: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -451,6 +461,7 @@ default="auto"
         self.n_records = n_records
         self.relation = relation
         self.n_pairs = n_pairs
+        self.neighbors_per_database = neighbors_per_database
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -567,6 +578,7 @@ default="auto"
             query,
             reference,
             n_pairs=terms.n_pairs,
+            n_neighbors=terms.n_neighbors,
             n_records=n_records,
             relation=self.relation,
             seeds=Seeds.of(self.random_state),
@@ -671,7 +683,7 @@ default="auto"
             other.set_params(advantage=None)
         noise_source(other.noise_random_state)
         pairs = self._kept_pairs()
-        terms = other._agree(len(pairs))
+        terms = other._agree(len(pairs), pairs.n_neighbors)
         if terms.law.chooses and isinstance(self.query_, RecordQuery):
             self._check_records_alone(terms.law)
         evidence = self._evidence
@@ -736,6 +748,7 @@ default="auto"
             shape="isotropic",
             rule=self.calibration,
             failure_prob=self.failure_prob,
+            n_neighbors=self.pairs_.n_neighbors,
         )
         index = terms.for_rows(self.pairs_.n_independent).order_index
         return float(np.partition(sensitivities, index - 1)[index - 1])
@@ -1047,8 +1060,11 @@ default="auto"
             )
         return Target.of_advantage(self.advantage, self.gamma)
 
-    def _agree(self, n_pairs: int | str) -> Terms:
-        """Return the request, checked."""
+    def _agree(self, n_pairs: int | str, n_neighbors: int | None = None) -> Terms:
+        """Return what is asked for and how, checked.
+
+        For pairs that are there already, with as many neighbors as they have.
+        """
         return agree(
             n_pairs,
             self._target(),
@@ -1056,6 +1072,7 @@ default="auto"
             shape=self.noise_shape,
             rule=self.calibration,
             failure_prob=self.failure_prob,
+            n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 
     def _check_parameters(self) -> Terms:

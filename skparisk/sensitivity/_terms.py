@@ -18,6 +18,7 @@ from skparisk.core.calibrate import (
     CALIBRATIONS,
     PAC,
     CalibratedNoise,
+    Exchangeable,
     Noise,
     Rule,
     Target,
@@ -34,6 +35,7 @@ from skparisk.core.claim import Assumption, Certificate, Scope
 from skparisk.core.laws import Law, as_law, row_norms
 from skparisk.core.noise import AdditiveNoise, NoiseShape
 from skparisk.core.pairs import SampledPairs
+from skparisk.neighbors import count_databases
 from skparisk.queries import Query
 from skparisk.sensitivity._noise_shape import NOISE_SHAPES, fit_noise_shape
 
@@ -43,6 +45,8 @@ MOST_SHAPE_PAIRS = 2048
 _FEWEST_SHAPE_PAIRS = 16
 # Pairs that calibrate, at the usual targets; and for any, in times the fewest.
 _USUAL_PAIRS, _TIMES_FEWEST = 500, 5
+# Databases with several neighbors each.
+_USUAL_DATABASES = 200
 # Above what rounding takes from a scale that is that of a pair.
 _SLACK = 1 + 2.0**-20
 # It is not tried whether more would do.
@@ -132,7 +136,14 @@ default="isotropic"
     (0.0431, 0.1)
     """
     pairs = _as_pairs(differences, random_state)
-    terms = agree(len(pairs), target, law=law, shape=shape, rule=rule)
+    terms = agree(
+        len(pairs),
+        target,
+        law=law,
+        shape=shape,
+        rule=rule,
+        n_neighbors=pairs.n_neighbors,
+    )
     found = find_noise(pairs, terms)
     certificate = found.certify(
         n_records=n_records, relation=relation, reference=reference
@@ -268,13 +279,25 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     )
 
 
-def as_rule(calibration: Any, failure_prob: float = 0.05) -> Rule:
-    """Return the rule of a name, or the given one; "pac" has a failure_prob."""
+def as_rule(calibration: Any, failure_prob: float = 0.05, n_neighbors: int = 1) -> Rule:
+    """Return the rule of a name, or the one that is given; "pac" has a failure_prob.
+
+    For so many neighbors of each database.
+    """
     check_probability(failure_prob, "failure_prob")
-    if type(calibration) in CALIBRATIONS.values():
-        return calibration
-    name = check_choice(calibration, "calibration", CALIBRATIONS)
-    return PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
+    rule: Rule = calibration
+    if type(rule) not in CALIBRATIONS.values():
+        name = check_choice(calibration, "calibration", CALIBRATIONS)
+        rule = PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
+    if rule == Exchangeable():
+        return Exchangeable(n_neighbors)
+    if rule.n_neighbors != n_neighbors:
+        raise ValueError(
+            f"neighbors_per_database must be {rule.n_neighbors} with calibration="
+            f"{rule!r}, because pairs of one database are not independent; got "
+            f"{n_neighbors}."
+        )
+    return rule
 
 
 def agree(
@@ -285,29 +308,41 @@ def agree(
     shape: Any,
     rule: Any,
     failure_prob: Any = 0.05,
+    n_neighbors: Any = 1,
 ) -> Terms:
     """Check that all of these go together, before anything is drawn.
 
-    With "auto" for `n_pairs`, as many as they need.
+    With "auto" for `n_pairs`, as many as they need. Of databases with several neighbors
+    each, what is exchangeable is a database with all of them.
     """
     law, shape = as_law(law), as_shape(shape)
-    terms = Terms(target, law, shape, as_rule(rule, failure_prob), 1)
+    r = check_at_least(n_neighbors, "neighbors_per_database", 1)
+    terms = Terms(target, law, shape, as_rule(rule, failure_prob, r), 1)
     learned = shape in NOISE_SHAPES[1:] and not math.isinf(target.epsilon)
     if isinstance(n_pairs, str):
         check_choice(n_pairs, "n_pairs", ("auto",))
-        n = _enough_pairs(terms, learned or (shape == "auto" and _may_learn(terms)))
+        n = _enough_databases(terms, learned or (shape == "auto" and _may_learn(terms)))
     else:
-        n = check_at_least(n_pairs, "n_pairs", 4 if learned else 1)
-    n_shape = _for_shape(n) if learned else 0
-    terms = replace(terms, n_pairs=n, n_shape_pairs=n_shape)
+        least = (4 if r == 1 else 2 * r) if learned else r
+        n = count_databases(n_pairs, r, least)
+    n_shape = _for_shape(n, r) if learned else 0
+    terms = replace(terms, n_databases=n, n_shape=n_shape)
     try:
         terms.order_index  # noqa: B018  raises an error for too few
     except CalibrationError as error:
-        if not n_shape:
+        if not n_shape and r == 1:
             raise
+        words, needed = f"{error}", terms.fewest
+        if r > 1:
+            words += f" Pairs of one database, {r} here, count as one"
+        if n_shape:
+            needed = _with_shape(needed, r)
+            words += (
+                f" Of the n_pairs={n_pairs} pairs, noise_shape={shape!r} uses "
+                f"{n_shape * r}"
+            )
         raise CalibrationError(
-            f"{error} Of the n_pairs={n_pairs} pairs, noise_shape={shape!r} uses "
-            f"{n_shape}: it needs n_pairs >= {_with_shape(terms.fewest)} in all.",
+            f"{words}: it needs n_pairs >= {needed * r} in all.",
             target=error.target,
             best=error.best,
         ) from error
@@ -320,14 +355,15 @@ def settle(terms: Terms, n_outputs: int) -> Terms:
     Until it is known how many there are, "auto" takes the shape from none. It takes as
     many as the target leaves, if these are not too few.
     """
-    if terms.shape != "auto" or terms.n_shape_pairs:
+    if terms.shape != "auto" or terms.n_shape:
         return terms
+    n, r = terms.n_databases, terms.n_neighbors
     if n_outputs > 1 and _may_learn(terms):
-        n_shape, fewest = _for_shape(terms.n_pairs), terms.fewest
-        while terms.n_pairs - n_shape < fewest and n_shape:
+        n_shape, fewest = _for_shape(n, r), terms.fewest
+        while n - n_shape < fewest and n_shape:
             n_shape //= 2
-        if n_shape >= _FEWEST_SHAPE_PAIRS:
-            return replace(terms, n_shape_pairs=n_shape)
+        if n_shape * r >= _FEWEST_SHAPE_PAIRS:
+            return replace(terms, n_shape=n_shape)
     return replace(terms, shape="isotropic")
 
 
@@ -338,14 +374,24 @@ def as_shape(shape: Any) -> str | NoiseShape:
     return check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
 
 
-def _for_shape(n_pairs: int) -> int:
-    """Return how many pairs the shape is learned from."""
-    return min(n_pairs // 2, MOST_SHAPE_PAIRS)
+def _for_shape(n_databases: int, n_neighbors: int) -> int:
+    """Return how many databases the shape is learned from."""
+    part, most = _shape_takes(n_neighbors)
+    return min(max(n_databases // part, 1), most)
 
 
-def _with_shape(n_calibrating: int) -> int:
-    """Return how many pairs leave so many to calibrate with."""
-    return n_calibrating + min(n_calibrating, MOST_SHAPE_PAIRS)
+def _with_shape(n_calibrating: int, n_neighbors: int) -> int:
+    """Return how many databases leave so many to calibrate with."""
+    part, most = _shape_takes(n_neighbors)
+    return n_calibrating + min(-(-n_calibrating // (part - 1)), most)
+
+
+def _shape_takes(n_neighbors: int) -> tuple[int, int]:
+    """Return one of how many databases tells the shape, and how many do at the most.
+
+    Neighbors tell of it as well, and few databases are few to calibrate with.
+    """
+    return 2 if n_neighbors == 1 else 5, max(1, MOST_SHAPE_PAIRS // n_neighbors)
 
 
 def _may_learn(terms: Terms) -> bool:
@@ -353,12 +399,12 @@ def _may_learn(terms: Terms) -> bool:
     return not (terms.law.chooses or math.isinf(terms.target.epsilon))
 
 
-def _enough_pairs(terms: Terms, learns: bool) -> int:
-    """Return how many pairs calibrate without much more noise than is needed.
+def _enough_databases(terms: Terms, learns: bool) -> int:
+    """Return how many databases calibrate without much more noise than is needed.
 
     And those that a shape is learned from.
     """
-    fewest = terms.fewest
+    r, fewest = terms.n_neighbors, terms.fewest
     if fewest > _MOST_FEWEST:
         raise CalibrationError(
             f"n_pairs='auto' takes {_MOST_FEWEST} pairs at the most to be enough, and "
@@ -367,5 +413,8 @@ def _enough_pairs(terms: Terms, learns: bool) -> int:
             target=terms.target.gamma,
             best=1.0,
         )
-    n = max(_USUAL_PAIRS, _TIMES_FEWEST * fewest)
-    return _with_shape(n) if learns else max(n, 2 * _USUAL_PAIRS)
+    usual = _USUAL_PAIRS if r == 1 else _USUAL_DATABASES
+    n = max(usual, _TIMES_FEWEST * fewest)
+    if learns:
+        return _with_shape(n, r)
+    return max(n, 2 * _USUAL_PAIRS) if r == 1 else n

@@ -1,4 +1,8 @@
-"""Certified means and levels, by plain formulas: a fresh pair counts as one more."""
+"""What is certified for several neighbors of each database, by plain formulas.
+
+What is exchangeable is a database, which counts the mean of its neighbors; and a fresh
+one counts as one more database, at the most.
+"""
 
 import math
 
@@ -12,17 +16,20 @@ from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity import calibrate
 
-N = 99
+N, R = 99, 4
 
 
-def sampled():
-    sizes = np.random.default_rng(1).lognormal(sigma=0.7, size=(N, 1))
-    return SampledPairs(sizes, None, np.zeros(1))
+def groups(n_databases=N, r=R, k=1, **known):
+    """Return pairs of which those of one database are alike."""
+    rng = np.random.default_rng(1)
+    sizes = np.repeat(rng.lognormal(sigma=0.7, size=n_databases), r)
+    differences = sizes[:, None] * rng.uniform(0.8, 1.2, size=(n_databases * r, k))
+    return SampledPairs(differences, None, np.zeros(k), n_neighbors=r, **known)
 
 
-def mean_of(numbers):
-    """Return the certified mean of these, with a fresh pair that counts as 1."""
-    return (np.sum(numbers) + 1) / (len(numbers) + 1)
+def mean_of(numbers, r):
+    """Return what is certified of these, with a fresh database that counts as 1."""
+    return (np.sum(numbers) / r + 1) / (len(numbers) // r + 1)
 
 
 def gaussian_gain(a):
@@ -41,45 +48,50 @@ def asked(law, **target):
     return Target(1.0, 0.1, **({"delta": 1e-4} if law == "gaussian" else {}) | target)
 
 
-def test_gains_are_read_one_pair_below():
+def test_gains_are_read_one_database_below():
     for law in GAINS:
-        pairs = sampled()
-        noise, claim = calibrate(pairs, asked(law), law=law, n_records=10)
-        distances = np.abs(pairs.differences[:, 0])
-        index, ordered = claim.evidence.order_index, np.sort(distances)
-        below = noise.noise_scale * ordered[index - 2] / ordered[index - 1]
-        gained = GAINS[law](distances / below)
-        measured = claim.evidence.advantage
-        assert measured.mean == pytest.approx(mean_of(gained), rel=1e-4)
+        for r in [1, R]:
+            pairs = groups(r=r)
+            noise, claim = calibrate(pairs, asked(law), law=law, n_records=10)
+            measured, distances = (
+                claim.evidence.advantage,
+                np.abs(pairs.differences[:, 0]),
+            )
+            index, ordered = claim.evidence.order_index, np.sort(distances)
+            below = noise.noise_scale * ordered[index - 1 - r] / ordered[index - 1]
+            gained = GAINS[law](distances / below)
+            assert measured.mean == pytest.approx(mean_of(gained, r), rel=1e-4)
 
 
-def test_other_levels_of_a_risk_over_the_noise():
+@pytest.mark.parametrize("r", [1, R])
+def test_other_levels_of_a_risk_over_the_noise_count_databases(r):
     def risks(scale, level=1.0):
         a = distances / scale
         return ndtr(a / 2 - level / a) + ndtr(-a / 2 - level / a)
 
-    pairs = sampled()
+    pairs = groups(r=r)
     distances = np.abs(pairs.differences[:, 0])
     target = Target(1.0, 0.1, randomness="both")
     noise, claim = calibrate(pairs, target, law="gaussian", n_records=10)
-    assert mean_of(risks(noise.noise_scale)) == pytest.approx(0.1, rel=1e-4)
-    # At the scale below, the fresh pair is not counted a second time.
+    assert mean_of(risks(noise.noise_scale), r) == pytest.approx(0.1, rel=1e-4)
+    # At the scale below, the fresh database is not counted a second time.
     allowed = 0.1 * (N + 1)
-    below = brentq(lambda s: risks(s).sum() - allowed, 1e-3, 1e3, xtol=1e-14)
+    below = brentq(lambda s: risks(s).sum() / r - allowed, 1e-3, 1e3, xtol=1e-14)
     levels, certified = np.transpose(claim.evidence.curve)
-    expected = [mean_of(risks(below, level)) for level in levels]
+    expected = [mean_of(risks(below, level), r) for level in levels]
     np.testing.assert_allclose(certified, expected, rtol=1e-3)
 
 
-def test_noise_for_an_advantage():
+def test_noise_for_an_advantage_counts_databases():
     for law in GAINS:
-        pairs = sampled()
-        distances = np.abs(pairs.differences[:, 0])
-        target = Target.of_advantage(0.1)
-        noise, claim = calibrate(pairs, target, law=law, n_records=10)
-        gained = GAINS[law](distances / noise.noise_scale)
-        assert mean_of(gained) == pytest.approx(0.1, rel=1e-4)
-        assert claim.evidence.advantage.mean == 0.1
+        for r in [1, R]:
+            pairs = groups(r=r)
+            distances = np.abs(pairs.differences[:, 0])
+            target = Target.of_advantage(0.1)
+            noise, claim = calibrate(pairs, target, law=law, n_records=10)
+            gained = GAINS[law](distances / noise.noise_scale)
+            assert mean_of(gained, r) == pytest.approx(0.1, rel=1e-4)
+            assert claim.evidence.advantage.mean == 0.1
 
 
 def test_pairs_that_differ_by_rounding_alone_ask_for_no_noise():
