@@ -724,35 +724,6 @@ default="auto"
         if unseen is not None:
             warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
 
-    def sensitivity_at(self, gamma: float) -> float:
-        """Return the sensitivity for another risk, from the same sampled pairs.
-
-        Parameters
-        ----------
-        gamma : float
-            Risk in (0, 1), fixed without a look at the sampled pairs.
-
-        Raises
-        ------
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`.
-
-        IncompatibleError
-            If the pairs are not kept, as they came from private data.
-        """
-        sensitivities = self.sensitivities_
-        terms = agree(
-            len(sensitivities),
-            Target(1.0, gamma),
-            law="laplace",
-            shape="isotropic",
-            rule=self.calibration,
-            failure_prob=self.failure_prob,
-            n_neighbors=self.pairs_.n_neighbors,
-        )
-        index = terms.for_rows(self.pairs_.n_independent).order_index
-        return float(np.partition(sensitivities, index - 1)[index - 1])
-
     @property
     def certificate_(self) -> Certificate:
         """The whole claim, weakened if the pairs turned out to be private."""
