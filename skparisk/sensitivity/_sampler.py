@@ -223,7 +223,7 @@ def claim_at_most(
     sampler: SensitivitySampler, epsilon: float, gamma: float
 ) -> Certificate:
     """Return what a release will claim at most, by the parameters alone."""
-    rule = as_rule(sampler.calibration, sampler.failure_prob)
+    rule = as_rule(sampler.calibration)
     asked = copy.copy(sampler).set_params(epsilon=epsilon, gamma=gamma)
     return core.claim_at_most(
         asked._target(), as_law(sampler.law), rule, relation=sampler.relation
@@ -302,11 +302,8 @@ default="auto"
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Order statistic of the sampled pairs: see :class:`~skparisk.core.Exchangeable`,
-        :class:`~skparisk.core.PAC` and :class:`~skparisk.core.DKW`.
-
-    failure_prob : float, default=0.05
-        For "pac": probability, over the sampled pairs, that the risk is larger than
-        claimed, in (0, 1).
+        :class:`~skparisk.core.PAC` and :class:`~skparisk.core.DKW`. "pac" is
+        ``PAC(failure_prob=0.05)``.
 
     reference : Reference or callable, default=None
         Source of the sampled databases: :class:`~skparisk.TableReference`,
@@ -436,7 +433,6 @@ default="auto"
         law: str | Law = "laplace",
         noise_shape: str | NoiseShape = "auto",
         calibration: str | Rule = "exchangeable",
-        failure_prob: float = 0.05,
         reference: Any = None,
         n_records: int | None = None,
         relation: str = "replace-one",
@@ -456,7 +452,6 @@ default="auto"
         self.law = law
         self.noise_shape = noise_shape
         self.calibration = calibration
-        self.failure_prob = failure_prob
         self.reference = reference
         self.n_records = n_records
         self.relation = relation
@@ -640,8 +635,8 @@ default="auto"
         """Return a sampler for another target, from the same sampled pairs.
 
         What concerns the guarantee and the noise is taken as it is set now: `delta`,
-        `randomness`, `law`, `noise_shape`, `calibration`, `failure_prob` and
-        `noise_random_state`. The pairs stay as sampled in `fit`.
+        `randomness`, `law`, `noise_shape`, `calibration` and `noise_random_state`. The
+        pairs stay as sampled in `fit`.
 
         Parameters
         ----------
@@ -1042,7 +1037,6 @@ default="auto"
             law=self.law,
             shape=self.noise_shape,
             rule=self.calibration,
-            failure_prob=self.failure_prob,
             n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk.core import calibrate as core
 from skparisk.core.calibrate import (
     CALIBRATIONS,
-    PAC,
     CalibratedNoise,
     Exchangeable,
     Noise,
@@ -28,7 +27,6 @@ from skparisk.core.checks import (
     CalibrationError,
     check_at_least,
     check_choice,
-    check_probability,
     check_random_state,
 )
 from skparisk.core.claim import Assumption, Certificate, Scope
@@ -279,16 +277,11 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     )
 
 
-def as_rule(calibration: Any, failure_prob: float = 0.05, n_neighbors: int = 1) -> Rule:
-    """Return the rule of a name, or the one that is given; "pac" has a failure_prob.
-
-    For so many neighbors of each database.
-    """
-    check_probability(failure_prob, "failure_prob")
+def as_rule(calibration: Any, n_neighbors: int = 1) -> Rule:
+    """Return the rule of a name, or a given one, for several neighbors as well."""
     rule: Rule = calibration
     if type(rule) not in CALIBRATIONS.values():
-        name = check_choice(calibration, "calibration", CALIBRATIONS)
-        rule = PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
+        rule = CALIBRATIONS[check_choice(calibration, "calibration", CALIBRATIONS)]()
     if rule == Exchangeable():
         return Exchangeable(n_neighbors)
     if rule.n_neighbors != n_neighbors:
@@ -307,7 +300,6 @@ def agree(
     law: Any,
     shape: Any,
     rule: Any,
-    failure_prob: Any = 0.05,
     n_neighbors: Any = 1,
 ) -> Terms:
     """Check that all of these go together, before anything is drawn.
@@ -317,7 +309,7 @@ def agree(
     """
     law, shape = as_law(law), as_shape(shape)
     r = check_at_least(n_neighbors, "neighbors_per_database", 1)
-    terms = Terms(target, law, shape, as_rule(rule, failure_prob, r), 1)
+    terms = Terms(target, law, shape, as_rule(rule, r), 1)
     learned = shape in NOISE_SHAPES[1:] and not math.isinf(target.epsilon)
     if isinstance(n_pairs, str):
         check_choice(n_pairs, "n_pairs", ("auto",))
