@@ -1164,13 +1164,19 @@ def find_known(
     elif type(law) is Laplace and not (delta or gamma):
         # Its grid is paid for exactly, with less noise than a share of the level.
         noise = laplace_noise(sensitivity, epsilon, k)
-        loss = laplace_loss(noise, epsilon)
+        # Continuous noise within a step of the discrete, at both ends.
+        loss = DominatingLoss("laplace", epsilon, 2 * k / noise.steps)
     else:
         if gamma and not delta:
             (least, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
         else:
             least, steps = law.unit_noise(epsilon, delta, k)
         scale = sensitivity * (1 + float(ROUNDING_SLACK)) * least
+        if not 0 < scale < math.inf:
+            raise ValueError(
+                f"sensitivity={sensitivity!r} and epsilon={epsilon!r} need a noise "
+                f"scale that is too large or too small for a float, {scale!r}."
+            )
         noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
     evidence = Evidence(
         gamma=0.0 if delta else gamma,
@@ -1192,14 +1198,6 @@ def find_known(
         loss=loss,
         evidence=evidence,
     )
-
-
-def laplace_loss(noise: AdditiveNoise, epsilon: float) -> DominatingLoss | None:
-    """Return the law of the loss of `laplace_noise`; None without noise."""
-    if not noise.steps:
-        return None
-    # Continuous noise within a step of the discrete, at both ends.
-    return DominatingLoss("laplace", epsilon, 2 * noise.n_outputs / noise.steps)
 
 
 def claim_at_most(
