@@ -144,18 +144,11 @@ class Target:
 
     @classmethod
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
-        """Return the target that limits an attacker's gain.
+        """Return the target that limits the average gain over pairs of an attacker.
 
-        The target has level 0, and the advantage as its risk over pair and noise.
-
-        Parameters
-        ----------
-        advantage : float
-            Most that who knows all but which of two databases it was may gain, on
-            average over pairs: the total variation of the two releases, in (0, 1).
-
-        gamma : float, default=0.05
-            Share of pairs, in (0, 1), left out of the statement about all others.
+        It has level 0, and the advantage in (0, 1), the total variation of the two
+        releases, as its risk over pair and noise. `gamma` is the share of pairs left
+        out of the statement about all others.
 
         Examples
         --------
@@ -1040,7 +1033,8 @@ def _dominating_loss(
     shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
     if law.bounded:  # whose largest loss is the level, but for rounding
         shift = max(shift, epsilon)
-    return DominatingLoss.on_grid(law, shift, epsilon)
+    more = 2 * grid.GRID_SHARE  # of the shift, and of the level
+    return DominatingLoss(law, shift * (1 + more), epsilon * more)
 
 
 def _refuse_inexact(

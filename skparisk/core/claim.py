@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,6 @@ from skparisk.core.checks import (
 )
 from skparisk.core.laws import as_law, is_ours
 from skparisk.core.rounding import (
-    GRID_SHARE,
     MOST_STEPS,
     ROUNDING,
     add_up,
@@ -174,15 +173,6 @@ class DominatingLoss:
             vars(self)[name] = value = check_range(getattr(self, name), name)
             if math.isinf(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}.")
-
-    @classmethod
-    def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
-        """Return the loss of noise on a fine grid, calibrated to a level.
-
-        The grid costs a share 2**-20 of the shift, and of the level.
-        """
-        more = 2 * GRID_SHARE
-        return cls(law, shift=shift * (1 + more), excess=epsilon * more)
 
     @property
     def largest(self) -> float:
@@ -800,7 +790,6 @@ class Certificate(Claim):
         self,
         *,
         epsilon: float = 0.0,
-        delta: float = 0.0,
         leaks: Iterable[Leak] = (),
         assumptions: Iterable[Assumption] = (),
         doubts: Iterable[Doubt] = (),
@@ -811,9 +800,9 @@ class Certificate(Claim):
 
         Parameters
         ----------
-        epsilon, delta : float, default=0.0
-            Level and delta for further records. The new level and delta are at least
-            these; the certificate then claims no level below, and no law of the loss.
+        epsilon : float, default=0.0
+            Level for further records. The new level is at least this one; the
+            certificate then claims no level below, and no law of the loss.
 
         leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
             Codes to add.
@@ -836,15 +825,10 @@ class Certificate(Claim):
                 )
             changes["relation"] = relation
         evidence = self.evidence
-        if epsilon or delta:
-            changes |= {
-                "epsilon": max(epsilon, self.epsilon),
-                "delta": max(delta, self.delta),
-                "loss": None,
-            }
+        if epsilon:
+            changes |= {"epsilon": max(epsilon, self.epsilon), "loss": None}
             if evidence is not None:
-                others = mint(epsilon=epsilon, delta=delta)
-                evidence = _covering(evidence, others.advantage, epsilon)
+                evidence = _covering(evidence, epsilon)
         if evidence is not None and for_new_people is not None:
             evidence = replace(evidence, for_new_people=for_new_people)
         return remade(self, evidence=evidence, **changes)
@@ -871,9 +855,10 @@ def remade(certificate: Certificate, **changes: Any) -> Certificate:
     return mint(**(fields_of(certificate) | changes))
 
 
-def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evidence:
+def _covering(evidence: Evidence, epsilon: float) -> Evidence:
     """Return evidence that also covers a level, at all other levels as well."""
     curve, measured = evidence.curve, evidence.advantage
+    advantage = mint(epsilon=epsilon).advantage
     if curve is not None:
         curve = np.maximum(curve, [epsilon, 0.0])
     if measured is not None:

@@ -50,37 +50,19 @@ def least_levels(
 
 
 def critical_scales(differences: _Floats, noise: _Floats, epsilon: float) -> _Floats:
-    r"""Return the least scales from which on the loss of each pair is in bounds.
+    """Return the least scales from which on the loss of each pair is in bounds.
 
-    Parameters
-    ----------
-    differences : ndarray of shape (n_pairs, n_outputs)
-        For each pair of databases, what one answers minus what the other does. Finite.
+    For finite differences, and one vector of Laplace noise of scale 1 for each pair,
+    both of shape (n_pairs, n_outputs); 0 where both databases answer the same.
 
-    noise : ndarray of shape (n_pairs, n_outputs)
-        For each pair, one vector of Laplace noise of scale 1.
+    A pair with difference v and noise E has at noise scale 1/s the loss C(s) = sum_j
+    (abs(E_j - s v_j) - abs(E_j)), which is convex, straight between kinks, and 0 at 0.
+    It may fall below -epsilon before it rises above epsilon. The critical scale is 1/s
+    at the first of the two, the root of one equation: nothing is searched.
 
-    epsilon : float
-        Target privacy level, > 0.
-
-    Returns
-    -------
-    critical_scales : ndarray of shape (n_pairs,)
-        :math:`b^* \ge 0`, in the unit of `differences`; 0 where both answer the same.
-
-    Notes
-    -----
-    A pair with difference v and noise E has at noise scale b = 1/s the loss
-    :math:`C(s) = \sum_j |E_j - s v_j| - |E_j|`, which is convex, straight between
-    kinks, and 0 at 0. It may fall below -epsilon before it rises above epsilon. The
-    critical scale is 1/s at the first of the two, the root of one equation: nothing is
-    searched.
-
-    **Guarantee** (:ref:`thm-critical-scale`). At every scale :math:`b \ge b^*` the loss
-    of a pair is within :math:`\pm\varepsilon`, and just below :math:`b^*` it is not.
-    This holds up to rounding, by about :math:`k \, 2^{-52} \, \|v\|_1 / b^*` of the
-    loss for k outputs, to either side. One sort and two cumulative sums, whose
-    temporaries take the memory of about ten arrays like the differences.
+    **Guarantee** (:ref:`thm-critical-scale`). From this scale on the loss of a pair is
+    within epsilon, and just below it is not: up to rounding, by a share k 2**-52 of
+    the l1 norm of v over the scale, for k outputs, to either side.
 
     Examples
     --------

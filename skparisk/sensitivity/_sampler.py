@@ -163,10 +163,10 @@ class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""
 
 
-def _shown(path: str, doc: str) -> Any:
-    """Return a property that shows what the certificate says."""
+def _shown(path: str) -> Any:
+    """Return a property that shows a field of the certificate."""
     read = attrgetter(path)  # by itself nothing that documentation can describe
-    return property(lambda sampler: read(sampler), doc=doc)
+    return property(lambda sampler: read(sampler), doc=f"``{path.lstrip('_')}``.")
 
 
 def _table_of(X: Any, y: Any) -> TableReference:
@@ -738,14 +738,12 @@ default="auto"
         """Number of sampled pairs."""
         return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
 
-    n_records_ = _shown("_evidence.n_records", "Records of a database.")
-    n_outputs_ = _shown("_evidence.n_outputs", "Released numbers.")
-    sensitivity_ = _shown("_evidence.sensitivity", "What the noise is calibrated to.")
-    noise_scale_ = _shown("_evidence.noise_scale", "Scale of the noise of each output.")
-    noise_epsilon_ = _shown(
-        "certificate_.noise_epsilon", "``sensitivity_ / noise_scale_``."
-    )
-    risk_ = _shown("certificate_.risk", "Achieved risk.")
+    n_records_ = _shown("_evidence.n_records")
+    n_outputs_ = _shown("_evidence.n_outputs")
+    sensitivity_ = _shown("_evidence.sensitivity")
+    noise_scale_ = _shown("_evidence.noise_scale")
+    noise_epsilon_ = _shown("certificate_.noise_epsilon")
+    risk_ = _shown("certificate_.risk")
 
     @property
     def differences_(self) -> NDArray[np.float64]:

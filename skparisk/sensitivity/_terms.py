@@ -76,23 +76,12 @@ def calibrate(
     target : Target
         The request.
 
-    law : {"laplace", "gaussian", "exponential"} or Law, default="laplace"
-        Law of the noise, and so the norm for the distance of answers.
-
-    shape : {"isotropic", "diagonal", "whitened", "auto"} or NoiseShape, \
-default="isotropic"
-        Noise in each direction of the answer. "diagonal" and "whitened" take half of
-        the pairs, at most 2048, to learn it; "auto" is as for
-        :class:`~skparisk.SensitivitySampler`.
-
-    rule : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
-        Which order statistic of the pairs is used.
+    law, shape, rule, relation
+        As `law`, `noise_shape`, `calibration` and `relation` of
+        :class:`~skparisk.SensitivitySampler`, but for the default "isotropic".
 
     n_records : int
         Records of a database, >= 1.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        How the databases of a pair differ.
 
     reference : str
         Where the databases come from, for the certificate.
