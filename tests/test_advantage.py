@@ -174,23 +174,6 @@ def test_oracle_of_another_package():
 # Numbers
 
 
-def test_success_is_that_of_the_best_guess():
-    """By brute force: two outcomes whose probabilities differ by the advantage."""
-    gain = Advantage(0.3, 0.5, 0.05)
-    for prior in (0.0, 0.1, 0.5, 0.77, 1.0):
-        for found, apart_ in zip(gain.success(prior), (0.3, 0.5), strict=True):
-            # The worst case: an outcome that tells with the probability `apart_`.
-            blind = max(prior, 1 - prior)
-            assert found == pytest.approx(apart_ + (1 - apart_) * blind)
-            assert found >= apart_ + (1 - apart_) * blind - 1e-15
-    priors = np.linspace(0, 1, 11)
-    assert gain.success(priors).mean.shape == (11,)
-    assert gain.success().mean == pytest.approx(0.65)
-    for bad in (-0.1, 1.1, math.nan, "half", [0.5, 2]):
-        with pytest.raises(ValueError, match=r"prior must be in \[0, 1\], got"):
-            gain.success(bad)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

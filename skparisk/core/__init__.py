@@ -14,7 +14,7 @@ _PUBLIC = {
     "calibrate": """DKW PAC Exchangeable Rule Target Terms find_noise
         required_pairs""",
     "claim": """Advantage Assumption Certificate DominatingLoss Doubt Evidence Leak
-        MeasuredRisk Method Population Scope Success as_certificate""",
+        MeasuredRisk Method Population Scope as_certificate""",
     "compose": "compose_basic compose_exact compose_parallel post_process",
     "laws": "Gaussian Laplace Law",
     "noise": "AdditiveNoise NoiseShape to_dyadic",

@@ -11,17 +11,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skparisk.core import words
 from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_epsilon,
-    check_floats,
     check_probability,
     check_relation,
     is_number,
@@ -180,22 +179,6 @@ class DominatingLoss:
         return add_up([self.shift, self.excess]) if self.law.bounded else math.inf
 
 
-class Success(NamedTuple):
-    """Upper bounds of an attacker's right guesses: two probabilities, or arrays.
-
-    Parameters
-    ----------
-    mean : float or ndarray
-        On average over people: over a fresh pair and the sampled pairs.
-
-    quantile : float or ndarray
-        For all but a share `risk` of them.
-    """
-
-    mean: Any
-    quantile: Any
-
-
 @dataclass(frozen=True)
 class Advantage:
     """Gain of an attacker who knows all but which of two databases was used.
@@ -220,7 +203,7 @@ class Advantage:
     Raises
     ------
     ValueError
-        If a number is out of range, by methods as well.
+        If a number is out of range.
 
     Notes
     -----
@@ -230,8 +213,8 @@ class Advantage:
     --------
     >>> from skparisk.core import as_certificate
     >>> advantage = as_certificate(0.5).advantage
-    >>> round(advantage.mean, 4), round(advantage.success().mean, 4)
-    (0.2449, 0.6225)
+    >>> round(advantage.mean, 4)  # guesses are right with (1 + 0.2449) / 2 at most
+    0.2449
     """
 
     mean: float
@@ -241,31 +224,6 @@ class Advantage:
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
             vars(self)[name] = check_range(getattr(self, name), name, 1.0)
-
-    def success(self, prior: ArrayLike = 0.5) -> Success:
-        r"""Return an upper bound of the share of right guesses by an attacker.
-
-        `prior` is the probability of the likelier database (or of the other one),
-        before the release is seen, in [0, 1]: a float, or an array for arrays.
-
-        Notes
-        -----
-        **Guarantee** (:ref:`thm-advantage`).
-        :math:`\max(\pi, 1 - \pi) + \min(\pi, 1 - \pi) A`.
-
-        Examples
-        --------
-        >>> from skparisk.core import as_certificate
-        >>> round(as_certificate(0.5).advantage.success(prior=0.9).mean, 4)
-        0.9245
-        """
-        known = check_floats(prior, "prior", "[0, 1]")
-        likelier = np.maximum(known, 1 - known)
-        found = [
-            np.minimum((likelier + (1 - likelier) * gain) * (1 + ROUNDING), 1.0)
-            for gain in (self.mean, self.quantile)
-        ]
-        return Success(*(float(x) if x.ndim == 0 else x for x in found))
 
 
 _CERTAIN = Advantage(1.0, 1.0, 0.0)

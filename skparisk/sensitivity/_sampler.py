@@ -35,7 +35,7 @@ from skparisk._private_data import validate_private, validate_private_records
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Rule, Target, Terms, with_own_level
+from skparisk.core.calibrate import Rule, Target, Terms, as_curve
 from skparisk.core.checks import (
     CalibrationError,
     IncompatibleError,
@@ -128,7 +128,7 @@ class ClaimOfPairs:
         if withheld is not None and withheld is not self._said:
             curve = None
             if claim.randomness == "both":  # what is claimed, and no more
-                curve = with_own_level(None, claim.epsilon, claim.risk)
+                curve = as_curve(claim.epsilon, claim.risk)
             self._certificate = over_private_records(
                 claim,
                 reference=withheld.reference,
