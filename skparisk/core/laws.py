@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -494,26 +494,18 @@ def is_ours(part: Any) -> bool:
     return getattr(sys.modules.get(module), kind.__qualname__, None) is kind
 
 
-def check_name(part: Any, what: str, taken: Iterable[str], one: str = "one") -> None:
-    """Refuse a part of the caller's without a name, or with that of one of ours.
-
-    A name of another type than str could be equal to none, and be written as one of
-    ours.
-    """
-    if type(part.name) is not str or not part.name:
-        raise ValueError(f"{what} must have a name, got {part.name!r}.")
-    if part.name in taken and not is_ours(part):
-        raise ValueError(
-            f"{what} must not be {one} of your own named {part.name!r}, which "
-            "certificates use for one of skparisk's; give it another name."
-        )
-
-
 def as_law(law: Any) -> Law:
     """Return the law of a name, or the one that is given."""
     if not isinstance(law, Law):
         return LAWS[check_choice(law, "law", LAWS)]()
-    check_name(law, "law", _OWN_NAMES)
+    # A name of another type could be equal to none, and be written as one of ours.
+    if type(law.name) is not str or not law.name:
+        raise ValueError(f"law must have a name, got {law.name!r}.")
+    if law.name in _OWN_NAMES and not is_ours(law):
+        raise ValueError(
+            f"law must not be one of your own named {law.name!r}, which certificates "
+            "use for one of skparisk's; give it another name."
+        )
     if law.norm not in NORMS:
         raise ValueError(
             f"law must have the norm 1, 2 or inf; got {law!r} with {law.norm!r}."

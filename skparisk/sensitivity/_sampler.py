@@ -1095,11 +1095,9 @@ default="auto"
         return tags
 
 
-def _has_transform(sampler: SensitivitySampler) -> bool:
-    return sampler.query is None
-
-
 # After scikit-learn's own wrapping for set_output, which would hide the condition.
 for _name in ("transform", "fit_transform"):
-    _method = available_if(_has_transform)(getattr(SensitivitySampler, _name))
+    _method = available_if(lambda sampler: sampler.query is None)(
+        getattr(SensitivitySampler, _name)
+    )
     setattr(SensitivitySampler, _name, _method)

@@ -217,23 +217,12 @@ def _cheapest(
                 n_independent=pairs.n_independent,
             )
             lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
-            longest = np.quantile(lengths, 1 - terms.target.gamma)
-            costs[name] = longest**2 * noise_cost(shape, pairs.weights, largest)
+            costs[name] = np.quantile(lengths, 1 - terms.target.gamma) ** 2
+            # Else errors count in the outputs' own scales, to which both add the same.
+            if pairs.weights is not None:
+                factor = shape.color(np.eye(pairs.n_outputs)) / largest
+                costs[name] *= np.sum((factor @ pairs.weights) * factor)
     return min(costs, key=costs.__getitem__)
-
-
-def noise_cost(
-    shape: NoiseShape, weights: NDArray[np.float64] | None, unit: float
-) -> float:
-    """Return what noise of this shape costs in what outputs are for, in a unit of them.
-
-    1 where that is not known: errors then count in the outputs' own scales, to which
-    all learned shapes add the same.
-    """
-    if weights is None:
-        return 1.0
-    factor = shape.color(np.eye(len(weights))) / unit
-    return float(np.sum((factor @ weights) * factor))
 
 
 def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
@@ -296,7 +285,9 @@ def agree(
     With "auto" for `n_pairs`, as many as they need. Of databases with several neighbors
     each, what is exchangeable is a database with all of them.
     """
-    law, shape = as_law(law), as_shape(shape)
+    law = as_law(law)
+    if not isinstance(shape, NoiseShape):
+        check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
     r = check_at_least(n_neighbors, "neighbors_per_database", 1)
     terms = Terms(target, law, shape, as_rule(rule, r), 1)
     learned = shape in NOISE_SHAPES[1:] and not math.isinf(target.epsilon)
@@ -346,13 +337,6 @@ def settle(terms: Terms, n_outputs: int) -> Terms:
         if n_shape * r >= _FEWEST_SHAPE_PAIRS:
             return replace(terms, n_shape=n_shape)
     return replace(terms, shape="isotropic")
-
-
-def as_shape(shape: Any) -> str | NoiseShape:
-    """Return the name of a shape that is learned from pairs, or one that is given."""
-    if isinstance(shape, NoiseShape):
-        return shape
-    return check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
 
 
 def _for_shape(n_databases: int, n_neighbors: int) -> int:
