@@ -34,7 +34,7 @@ from skparisk.core.claim import (
     Population,
     Scope,
 )
-from skparisk.core.laws import LAWS, NORMS
+from skparisk.core.laws import LAWS, NORMS, OWN_NAMES
 from skparisk.core.rounding import (
     ROUNDING,
     ceil_text,
@@ -43,8 +43,6 @@ from skparisk.core.rounding import (
     fields_of,
 )
 
-# Names of proven noise. That of noise for a matrix is none of single numbers.
-OWN_NAMES = frozenset({"laplace", "gaussian", "exponential", "wishart"})
 _KNOWN = ("declared", "bound")
 _RULES = ("exchangeable", "pac", "dkw", *_KNOWN)
 # Parts of the evidence that are documents of their own.

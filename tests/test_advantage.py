@@ -19,7 +19,7 @@ from skparisk._filed import filed
 from skparisk._text import guesses_text, people_text
 from skparisk.core.claim import Advantage, DominatingLoss, Leak, remade
 from skparisk.core.exact import sample_discrete_laplace
-from skparisk.core.laws import Gaussian, Laplace, Law, as_law
+from skparisk.core.laws import Gaussian, Laplace, Law
 from skparisk.mechanisms import Exponential
 
 LAWS = {"laplace": (Laplace(), stats.laplace), "gaussian": (Gaussian(), stats.norm)}
@@ -82,18 +82,6 @@ def test_a_bound_is_rounded_up(law, density):
         longest, spent = law.on_grid(np.array([0.1, 2.0]), 1, steps)
         found = law.advantage([0.1, 2.0], n_outputs=1, steps=steps)
         assert (found > (law.profile(0.0, longest) + spent) * (1 + 2**-41)).all()
-
-
-def test_law_without_bound_or_profile_is_refused():
-    class Unbounded(Bounded):
-        name = "unbounded"
-
-        def exceedance(self, epsilon, shift):
-            return np.ones(np.broadcast(epsilon, shift).shape)
-
-    assert not Unbounded().bounded
-    with pytest.raises(ValueError, match="law must say its profile if it says its"):
-        as_law(Unbounded())
 
 
 @settings(max_examples=40, derandomize=True, deadline=None)

@@ -69,22 +69,17 @@ class Law(ABC):
     r"""A noise distribution and its privacy loss.
 
     Noise is symmetric about 0 and independent for each output; noise of scale b is b
-    times noise of scale 1. A subclass says at most six things: `name`, `norm`,
-    `deviation`, `sample`, `profile` and `exceedance`. All else follows from them, here.
-
-    The defaults hold for a law whose log-density changes by at most :math:`|t|` from z
-    to z + t at scale 1: its loss is at most the l1 distance over the scale, for every
-    release. Such a law needs `name`, `deviation` and `sample`.
+    times noise of scale 1. A law of one's own is one whose log-density changes by at
+    most :math:`|t|` from z to z + t at scale 1: its loss is at most the l1 distance
+    over the scale, for every release. It has a `name`, a `deviation` and `sample`, and
+    perhaps a `profile`. All else follows from them, here.
 
     A subclass guarantees three things. `sample` draws exactly, from random bytes alone.
     Whole numbers of scale t have a coupling with numbers of the law itself at that
     scale: they lie within a step, and their losses differ by no more than the law's
-    loss does within a step at both ends. `profile` and `exceedance` are at least the
-    truth for every two answers at that distance, for any number of outputs, and do not
-    fall as the distance grows. A law with its own exceedance, or a norm other than 1,
-    must define its profile as well, and counts as unbounded. Its loss at a distance of
-    a scales must then move by no more than a as the noise moves by a scale, as with
-    Gaussian noise. Instances are values: immutable, hashable, equal if they are the
+    loss does within a step at both ends. `profile` is at least the truth for every two
+    answers at that distance, for any number of outputs, and does not fall as the
+    distance grows. Instances are values: immutable, hashable, equal if they are the
     same law.
 
     Attributes
@@ -92,11 +87,15 @@ class Law(ABC):
     name : str
         What certificates call it. Names of this package are taken.
 
-    norm : {1, 2, inf}, default=1
-        Order of the norm for the distance of two answers.
-
     deviation : float
         Standard deviation of noise of scale 1.
+
+    norm : {1, 2, inf}, default=1
+        Order of the norm for the distance of two answers: 1 for a law of one's own.
+
+    bounded : bool, default=True
+        Whether the loss is at most the distance over the noise scale: not of Gaussian
+        noise.
 
     chooses : callable, default=None
         For the exponential mechanism alone, which releases a choice among candidates:
@@ -114,6 +113,7 @@ class Law(ABC):
     name: ClassVar[str]
     norm: ClassVar[float] = 1
     deviation: ClassVar[float]
+    bounded: ClassVar[bool] = True
     chooses: ClassVar[Any] = None
 
     @abstractmethod
@@ -145,17 +145,6 @@ class Law(ABC):
         return np.where(np.less(epsilon, shift), 1.0, 0.0)
 
     @property
-    def bounded(self) -> bool:
-        """Whether the loss is at most the distance over the noise scale.
-
-        Not if a law of the caller's says another exceedance, which may be of a loss
-        with another bound.
-        """
-        if type(self).exceedance is Law.exceedance:
-            return True
-        return is_ours(self) and not self.exceedance(1.0, 1.0)
-
-    @property
     def composes(self) -> bool:
         """Whether more is known about the loss than its bound."""
         return type(self).profile is not Law.profile
@@ -174,9 +163,7 @@ class Law(ABC):
         0.5958
         """
         above = self.exceedance(epsilon, shift)
-        # One of the caller's may be above the true one, and then says nothing here.
-        least = self.profile(epsilon, shift) if is_ours(self) else 0.0
-        other = (above - least) * np.exp(np.negative(epsilon))
+        other = (above - self.profile(epsilon, shift)) * np.exp(np.negative(epsilon))
         return unwrap(np.minimum(above + other, 1.0))
 
     def largest_shift(self, epsilon: float, delta: float) -> float:
@@ -427,6 +414,7 @@ class Gaussian(Law):
     name: ClassVar[str] = "gaussian"
     norm: ClassVar[float] = 2
     deviation: ClassVar[float] = 1.0
+    bounded: ClassVar[bool] = False
 
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         return sample_discrete_gaussian(scale, size, source)
@@ -479,8 +467,10 @@ LAWS: dict[str, Callable[[], Law]] = {
     "laplace": Laplace,
     "gaussian": Gaussian,
 }
-# Those of this package that are elsewhere have these names.
-_OWN_NAMES = frozenset({*LAWS, "exponential", "wishart"})
+# Names of proven noise; that for a matrix is none of single numbers.
+OWN_NAMES = frozenset({*LAWS, "exponential", "wishart"})
+# What a law of one's own leaves as it is.
+_KEPT = ("norm", "bounded", "chooses")
 NORMS: dict[float, str] = {1: "l1", 2: "l2", math.inf: "sup"}
 
 
@@ -501,30 +491,21 @@ def as_law(law: Any) -> Law:
     # A name of another type could be equal to none, and be written as one of ours.
     if type(law.name) is not str or not law.name:
         raise ValueError(f"law must have a name, got {law.name!r}.")
-    if law.name in _OWN_NAMES and not is_ours(law):
+    if law.name in OWN_NAMES and not is_ours(law):
         raise ValueError(
             f"law must not be one of your own named {law.name!r}, which certificates "
             "use for one of skparisk's; give it another name."
         )
-    if law.norm not in NORMS:
+    kept = all(getattr(law, name) == getattr(Law, name) for name in _KEPT)
+    if not is_ours(law) and not (kept and type(law).exceedance is Law.exceedance):
         raise ValueError(
-            f"law must have the norm 1, 2 or inf; got {law!r} with {law.norm!r}."
-        )
-    if not is_ours(law) and (law.norm == math.inf or (law.norm != 1 and law.bounded)):
-        raise ValueError(
-            f"law must have the norm 1, or 2 and say its exceedance; got {law!r} "
-            f"with {law.norm!r}: by default a loss is at most the l1 distance, and "
-            "that of independent noise is never at most the largest difference."
+            f"law must be a Law with the norm 1 and a loss of at most the distance, "
+            f"as its defaults say, got {law!r} with others."
         )
     if law.bounded and np.max(law.profile(1.0, 1.0)) > _ROUNDED:
         raise ValueError(
-            f"law must say its exceedance; got {law!r}, whose profile says that its "
-            "loss is not bounded by the distance."
-        )
-    if not (law.bounded or law.composes):
-        raise ValueError(
-            f"law must say its profile if it says its exceedance; got {law!r}, whose "
-            "loss has no bound."
+            f"law must have a loss of at most the distance, got {law!r}, whose profile "
+            "says that it is not bounded so."
         )
     if type(law).__hash__ is None:
         raise ValueError(
