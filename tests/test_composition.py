@@ -487,6 +487,8 @@ def test_privacy_at_risk_of_different_releases():
     assert compose_privacy_at_risk([(math.inf, 1, 0.1)], delta=DELTA) < 1
     unbounded = compose_privacy_at_risk([(0.1, 0.5, math.inf)], delta=DELTA)
     assert unbounded == math.inf
+    far = [(1.0, 0.5, 1e154)] * 3  # whose squares add up to more than a float
+    assert compose_privacy_at_risk(far, delta=DELTA) == math.inf
     with pytest.raises(ValueError, match="version must be one of"):
         compose_privacy_at_risk([], delta=DELTA, version="arxiv")
 
