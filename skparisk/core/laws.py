@@ -50,15 +50,9 @@ def row_norms(values: _Floats, order: float) -> _Floats:
 
 
 class UnitNoise(NamedTuple):
-    """What noise takes for answers that are a distance of 1 apart.
+    """The least noise scale for answers that are a distance of 1 apart, rounded up.
 
-    Parameters
-    ----------
-    scale : float
-        The least noise scale, rounded up.
-
-    steps : int
-        Steps of the grid that this scale must have, for rounding to be paid for.
+    And steps of the grid that it must have, for rounding to be paid for.
     """
 
     scale: float
