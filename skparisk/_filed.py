@@ -8,7 +8,7 @@ calibration rounds to the safe side, and pays for the grid of the noise, itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Self
@@ -34,11 +34,7 @@ from skparisk.core.claim import (
     Population,
     Scope,
 )
-from skparisk.core.laws import LAWS, NORMS
-from skparisk.core.losses import (
-    gaussian_loss_exceedance,
-    laplace_loss_exceedance,
-)
+from skparisk.core.laws import LAWS, NORMS, OWN_NAMES
 from skparisk.core.rounding import (
     ROUNDING,
     ceil_text,
@@ -47,8 +43,6 @@ from skparisk.core.rounding import (
     fields_of,
 )
 
-# Names of proven noise. That of noise for a matrix is none of single numbers.
-OWN_NAMES = frozenset({"laplace", "gaussian", "exponential", "wishart"})
 _KNOWN = ("declared", "bound")
 _RULES = ("exchangeable", "pac", "dkw", *_KNOWN)
 # Parts of the evidence that are documents of their own.
@@ -58,10 +52,6 @@ _MEASURED: Mapping[str, type] = {"advantage": Advantage, "audit": MeasuredRisk}
 _CURVE_POINTS = 2048
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20
-_EXCEEDANCES: dict[str, Callable[..., Any]] = {
-    "laplace": laplace_loss_exceedance,
-    "gaussian": gaussian_loss_exceedance,
-}
 
 
 @dataclass(frozen=True)
@@ -446,12 +436,11 @@ def _exceeded(
 
     Of the worst that is known: it differs in one output only.
     """
-    known = _EXCEEDANCES.get(evidence.law)
     if math.isinf(shift):
         return np.ones(len(levels))
-    if known is None:
+    if evidence.law not in LAWS:
         return np.where(levels < shift, 1.0, 0.0)
-    return np.asarray(known(levels, shift))
+    return np.asarray(LAWS[evidence.law]().exceedance(levels, shift))
 
 
 def _check_own_level(claim: Claim, evidence: Any) -> None:

@@ -50,7 +50,6 @@ METHODS = {
     Method.SINGLE: "one release",
     Method.BASIC: "levels, deltas and risks add up",
     Method.PARALLEL: "the maximum over disjoint parts",
-    Method.ADVANCED: "advanced composition, tight mean of the loss",
     Method.EXACT: "privacy loss distributions",
     Method.FILTER: "advanced composition with levels chosen along the way",
     Method.POST_PROCESS: "risk converted into delta",

@@ -26,7 +26,7 @@ from skparisk.core.checks import (
     check_probability,
 )
 from skparisk.core.claim import Claim, as_certificate
-from skparisk.core.losses import laplace_loss_exceedance
+from skparisk.core.laws import Laplace
 from skparisk.core.rounding import safe_root, unwrap
 from skparisk.model_selection._fits import configure, declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
@@ -64,7 +64,7 @@ def risk_function(
             "n_outputs must be 1 with law='exact', because the worst case for several "
             f"outputs is not known, got {k}."
         )
-    return lambda levels: np.asarray(laplace_loss_exceedance(levels, noise_epsilon))
+    return lambda levels: np.asarray(Laplace().exceedance(levels, noise_epsilon))
 
 
 def _find_maximum(function: Callable[[Floats], Floats], end: float) -> float:

@@ -5,7 +5,6 @@ from functools import partial
 from skparisk.core.claim import DominatingLoss, as_certificates, mint
 from skparisk.core.compose import (
     Totals,
-    compose_advanced,
     compose_basic,
     compose_exact,
     compose_parallel,
@@ -40,7 +39,6 @@ RULES = {
     "owner": partial(compose_parallel, partition="owner"),
     "position": partial(compose_parallel, partition="position"),
     "value": partial(compose_parallel, partition="value"),
-    "advanced": partial(compose_advanced, delta=DELTA),
     "filter": partial(compose_filter, delta=DELTA),
     "exact": partial(compose_exact, delta=DELTA),
     "exact, no delta": partial(compose_exact, delta=0),

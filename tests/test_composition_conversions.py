@@ -13,12 +13,11 @@ from scipy import stats
 
 from skparisk.core.claim import Assumption, remade
 from skparisk.core.compose import (
-    compose_advanced,
     compose_basic,
     compose_exact,
     post_process,
 )
-from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance
+from skparisk.core.laws import Gaussian
 from skparisk.papers import rubinstein_transferred_risk
 
 
@@ -72,8 +71,8 @@ def test_risk_over_noise_does_not_survive_post_processing():
 @given(shift=st.floats(0.05, 3.0), epsilon=st.floats(0.1, 3.0))
 @settings(deadline=None, max_examples=50)
 def test_gaussian_delta_is_below_the_risk(shift, epsilon):
-    risk = gaussian_loss_exceedance(epsilon, shift)
-    assert gaussian_delta(epsilon, shift) <= risk + 1e-15
+    risk = Gaussian().exceedance(epsilon, shift)
+    assert Gaussian().profile(epsilon, shift) <= risk + 1e-15
 
 
 @pytest.mark.parametrize("n", [1, 10, 200])
@@ -95,7 +94,7 @@ def test_another_population_has_its_total_variation_more_risk(n):
 
 
 def test_conditions_are_kept_when_results_are_composed_or_converted():
-    fixed = compose_advanced([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
+    fixed = compose_exact([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
     kept = Assumption.NUMBER_FIXED
     (condition,) = (text for text in fixed.conditions if "their levels" in text)
     for further in (

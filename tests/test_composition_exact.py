@@ -11,7 +11,7 @@ from releases import DELTA, RULES, gaussian, laplace
 from scipy import optimize, special, stats
 
 from skparisk.core.claim import remade
-from skparisk.core.compose import _distribution, compose_advanced, compose_exact
+from skparisk.core.compose import _distribution, compose_exact
 from skparisk.core.laws import Gaussian
 from skparisk.exceptions import CalibrationError
 
@@ -213,9 +213,6 @@ def test_excess_is_added_to_the_level():
     plain = compose_exact([laplace(0.1)] * 50, delta=DELTA).epsilon
     coarse = compose_exact([laplace(0.1, excess=0.01)] * 50, delta=DELTA).epsilon
     assert coarse == pytest.approx(plain + 0.5, rel=1e-12)
-    advanced = compose_advanced([laplace(0.1, excess=0.01)] * 300, delta=DELTA)
-    without = compose_advanced([laplace(0.1)] * 300, delta=DELTA)
-    assert advanced.epsilon == pytest.approx(without.epsilon + 3.0, rel=1e-12)
 
 
 def test_a_level_below_that_of_the_law_counts():
@@ -231,10 +228,9 @@ def test_a_level_below_that_of_the_law_counts():
 
 def test_risk_over_noise_of_a_known_law_is_not_needed():
     pointwise = laplace(1.6, epsilon=0.6, risk=0.7, randomness="explicit")
-    for rule in (compose_exact, compose_advanced):
-        together = rule([pointwise] * 2, delta=DELTA)
-        assert together.risk == 0
-        assert together.epsilon > 3.19
+    together = compose_exact([pointwise] * 2, delta=DELTA)
+    assert together.risk == 0
+    assert together.epsilon > 3.19
     assert compose_exact([pointwise], delta=0).epsilon == 1.6
     pointwise = gaussian(0.5, delta=0.0, epsilon=1.0, risk=0.05, randomness="explicit")
     assert compose_exact([pointwise], delta=0.05).epsilon < 1
@@ -245,10 +241,10 @@ def test_risk_over_noise_of_a_known_law_is_not_needed():
     assert together.failure_prob == 0.01
     assert together.epsilon == pytest.approx(1, rel=1e-4)
     doubtful = laplace(1.0, risk=0.05, failure_prob=0.01, randomness="explicit")
-    together = compose_advanced([doubtful], delta=DELTA)
+    together = compose_exact([doubtful], delta=DELTA)
     assert (together.risk, together.failure_prob) == (0.05, 0.01)
     assert together == remade(
-        compose_advanced([remade(doubtful, loss=None)], delta=DELTA),
+        compose_exact([remade(doubtful, loss=None)], delta=DELTA),
         assumptions=together.assumptions,
     )
 

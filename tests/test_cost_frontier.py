@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skparisk.cost
+from skparisk.core.calibrate import PAC
 from skparisk.cost import Frontier, frontier
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model import PrivateRidge
@@ -145,7 +146,7 @@ def test_frontier_counts_all_that_is_not_known(simulated):
         return points.cost[0]
 
     gaussian = SensitivitySampler(law="gaussian", delta=0.01)
-    pac = SensitivitySampler(calibration="pac", failure_prob=0.02)
+    pac = SensitivitySampler(calibration=PAC(0.02))
     seeded = SensitivitySampler(noise_random_state=0)
     unknown = {gaussian: 0.11, pac: 0.12, seeded: 1.0, 0.5: 0.0, None: 0.1}
     for sensitivity, risk in unknown.items():

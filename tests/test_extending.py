@@ -297,13 +297,13 @@ def test_law_is_not_ours_because_it_says_so():
 
 
 def test_risks_that_are_no_numbers_are_refused():
-    def exceedance(self, epsilon, shift):
-        known = Gaussian().exceedance(epsilon, shift)
+    def profile(self, epsilon, shift):
+        known = Laplace().profile(epsilon, shift)
         return np.full(np.shape(shift), np.nan) if np.ndim(shift) else known
 
-    law = type("Unknown", (Gaussian,), {"name": "unknown", "exceedance": exceedance})()
+    law = law_like(Bare, profile=profile)
     with pytest.raises(ValueError, match="law must say the risk"):
-        own_sampler(law=law, randomness="both").fit(public())
+        own_sampler(law=law, advantage=0.1).fit(public())
 
 
 def law_like(base, **said):
@@ -311,41 +311,25 @@ def law_like(base, **said):
     return type("Own", (base,), {"name": "own", **said})()
 
 
-def test_a_loss_with_another_bound_than_the_distance_counts_as_without_one():
+def test_law_whose_loss_is_not_bounded_by_the_distance_is_refused():
     """Such as that of staircase noise, which is at most the distance rounded up."""
-    stairs = law_like(
-        Laplace,
-        exceedance=lambda self, epsilon, shift: np.where(
-            epsilon < np.ceil(shift), 1, 0
-        ),
-        profile=lambda self, epsilon, shift: np.where(
-            epsilon < np.ceil(shift), np.minimum(shift, 2) / 2, 0.0
-        ),
-    )
-    assert stairs.exceedance(1.0, 1.0) == 0
-    assert not stairs.bounded
-    with pytest.raises(ValueError, match="delta must be above 0 with law='own'"):
-        find_known(1.0, Target(0.5, 0.0, randomness="explicit"), law=stairs)
 
+    def stairs(self, epsilon, shift):
+        return np.where(epsilon < np.ceil(shift), 1, 0)
 
-def test_a_profile_above_the_true_one_makes_no_risk_smaller():
-    loose = law_like(
-        Gaussian, profile=lambda self, *at: Gaussian().exceedance(*at), norm=2
-    )
-    shifts, levels = np.array([[0.3], [1.0], [4.0]]), np.array([0.1, 1.0])
-    true = stats.norm.sf(levels / shifts - shifts / 2)
-    true += stats.norm.sf(levels / shifts + shifts / 2)
-    assert (loose.risk(levels, shifts) >= true).all()
-    np.testing.assert_allclose(Gaussian().risk(levels, shifts), true)
-
-
-def test_law_whose_loss_cannot_be_bounded_so_is_refused():
-    for norm in (2, np.inf):
-        law = law_like(Bare, norm=norm)
-        with pytest.raises(ValueError, match="law must have the norm 1, or 2 and say"):
-            own_sampler(law=law).fit(public())
+    for said in (
+        {"norm": 2},
+        {"norm": np.inf},
+        {"norm": 3.0},
+        {"bounded": False},
+        {"chooses": print},
+        {"exceedance": stairs},
+    ):
+        for base in (Bare, Laplace, Gaussian):
+            with pytest.raises(ValueError, match="law must be a Law with the norm 1"):
+                own_sampler(law=law_like(base, **said)).fit(public())
     normal = law_like(Bare, profile=lambda self, *at: Gaussian().profile(*at))
-    with pytest.raises(ValueError, match="law must say its exceedance; got"):
+    with pytest.raises(ValueError, match="law must have a loss of at most the dist"):
         own_sampler(law=normal).fit(public())
 
 

@@ -206,22 +206,6 @@ def test_a_secret_sample_is_counted_as_it_is():
     assert evidence.evidence.order_index == index
 
 
-def test_the_sensitivity_of_a_gamma_is_that_of_noise_for_it():
-    for plan in [
-        {},
-        {"calibration": "pac"},
-        {"calibration": "dkw", "n_pairs": 3000, "gamma": 0.06},
-        {"noise_shape": "whitened", "n_pairs": 800},
-        {"neighbors_per_database": 4},
-        {"law": "gaussian", "delta": 1e-3},
-        {"randomness": "both"},
-    ]:
-        sampler = make_sampler(**({"n_pairs": 400} | plan)).fit(PUBLIC)
-        for gamma in (sampler.gamma, 0.1, 0.2):
-            other = sampler.calibrate(gamma=gamma)
-            assert other.sensitivity_ == sampler.sensitivity_at(gamma)
-
-
 @pytest.mark.parametrize("calibration", RULES)
 def test_noise_is_more_than_without_the_rows(calibration):
     sampler = make_sampler(calibration=calibration, n_pairs=2000).fit(PUBLIC)

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from scipy import stats
 
 from skparisk import SensitivitySampler
-from skparisk.core import gaussian_delta
+from skparisk.core.laws import Gaussian
 from skparisk.mechanisms import (
     DiscreteMechanism,
     ExponentialMechanism,
@@ -361,7 +361,7 @@ def test_the_stated_variance_of_gaussian_noise_is_more_than_enough():
                     sensitivity, epsilon, delta, n_outputs=n_outputs
                 )
                 scales = np.array([textbook, mechanism.noise_scale])
-                spent = gaussian_delta(epsilon, sensitivity / scales)
+                spent = Gaussian().profile(epsilon, sensitivity / scales)
                 assert spent[0] < spent[1] == pytest.approx(delta, rel=1e-4)
 
 

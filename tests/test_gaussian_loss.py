@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from skparisk.core.laws import Gaussian
-from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance, largest_shift
+from skparisk.core.losses import largest_shift
 
 gaussian_risk = Gaussian().risk
+gaussian_delta = Gaussian().profile
+gaussian_loss_exceedance = Gaussian().exceedance
 gaussian_shift = Gaussian().largest_shift
 gaussian_explicit_shift = Gaussian().shift_at_risk
 gaussian_delta_epsilon = Gaussian().level

@@ -13,7 +13,6 @@ from scipy.stats import chi2_contingency, laplace, norm
 
 from skparisk.core.claim import DominatingLoss
 from skparisk.core.laws import Gaussian
-from skparisk.core.losses import gaussian_delta
 from skparisk.core.noise import round_to_grid, to_dyadic
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
@@ -291,7 +290,7 @@ def assert_gaussian_noise_is_safe(mechanism):
     shift, root = longest_shift(mechanism)
     spent = root * shift / mechanism.noise.steps
     level = float(Fraction(mechanism.epsilon) - spent)
-    assert gaussian_delta(level, float(shift)) <= mechanism.delta
+    assert Gaussian().profile(level, float(shift)) <= mechanism.delta
 
 
 @pytest.mark.slow

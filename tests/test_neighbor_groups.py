@@ -282,7 +282,7 @@ def test_samplers_count_databases(parameters):
         smaller = sampler.calibrate(gamma=0.05)
         assert smaller.certificate_.evidence.n_neighbors == 4
         assert smaller.noise_scale_ > sampler.noise_scale_
-        assert sampler.sensitivity_at(0.1) <= sampler.sensitivity_at(0.02)
+        assert sampler.sensitivity_ <= sampler.calibrate(gamma=0.02).sensitivity_
     assert sampler.release(PRIVATE).shape == (2,)
 
 

@@ -26,14 +26,7 @@ from skparisk.core.calibrate import (
     find_known,
 )
 from skparisk.core.laws import Gaussian, Laplace
-from skparisk.core.losses import (
-    critical_scales,
-    gaussian_delta,
-    gaussian_loss_exceedance,
-    laplace_delta,
-    laplace_loss_exceedance,
-    peak_losses,
-)
+from skparisk.core.losses import critical_scales, peak_losses
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
@@ -345,11 +338,13 @@ def test_critical_scales_over_pairs_keep_the_exact_loss(epsilon, distance):
     pure = WorstOutput("laplace", one, 1, epsilon).critical_scales()[0]
     assert epsilon * (1 - GRID) <= distance / pure <= epsilon
     relaxed = WorstOutput("laplace", one, 1, epsilon, 0.01).critical_scales()[0]
-    assert laplace_delta(epsilon, distance / relaxed) <= 0.01
-    assert laplace_delta(epsilon * (1 - GRID), distance / relaxed) > 0.01 * (1 - GRID)
+    assert Laplace().profile(epsilon, distance / relaxed) <= 0.01
+    assert Laplace().profile(epsilon * (1 - GRID), distance / relaxed) > 0.01 * (
+        1 - GRID
+    )
     gaussian = WorstOutput("gaussian", one, 1, epsilon, 1e-6).critical_scales()[0]
-    assert gaussian_delta(epsilon, distance / gaussian) <= 1e-6
-    assert gaussian_delta(epsilon * (1 - 10 * GRID), distance / gaussian) > 1e-6
+    assert Gaussian().profile(epsilon, distance / gaussian) <= 1e-6
+    assert Gaussian().profile(epsilon * (1 - 10 * GRID), distance / gaussian) > 1e-6
 
 
 # Risk control
@@ -462,13 +457,13 @@ def test_explicit_laplace_is_exact(epsilon, gamma, k):
     """Noise alone buys something for one output and a risk of 1/2 or more only."""
     level = known_level(2.0, epsilon=epsilon, gamma=gamma, n_outputs=k)
     shift = 2.0 / level.scale
-    assert laplace_loss_exceedance(epsilon, shift if k == 1 else 0.0) <= gamma
+    assert Laplace().exceedance(epsilon, shift if k == 1 else 0.0) <= gamma
     if k > 1 or gamma < 0.5:
         assert shift == pytest.approx(epsilon, rel=GRID)
         assert level.risk == 0
     else:
         assert shift == pytest.approx(epsilon - 2 * math.log(2 * (1 - gamma)), rel=GRID)
-        assert laplace_loss_exceedance(epsilon, shift * 1.00001) > gamma * (1 - GRID)
+        assert Laplace().exceedance(epsilon, shift * 1.00001) > gamma * (1 - GRID)
 
 
 @settings(derandomize=True, deadline=None)
@@ -476,7 +471,7 @@ def test_explicit_laplace_is_exact(epsilon, gamma, k):
 def test_explicit_laplace_with_delta(epsilon, delta, k):
     level = known_level(2.0, epsilon=epsilon, gamma=0.1, delta=delta, n_outputs=k)
     shift = 2.0 / level.scale
-    assert laplace_delta(epsilon, shift) <= delta
+    assert Laplace().profile(epsilon, shift) <= delta
     assert shift == pytest.approx(epsilon - 2 * math.log1p(-delta), rel=GRID)
     assert (level.risk, level.curve) == (0.0, None)
 
@@ -493,7 +488,7 @@ def test_explicit_gaussian_is_exact(epsilon, gamma, k):
     assert norm.sf(epsilon, shift**2 / 2, shift) <= gamma
     assert level.risk == gamma
     for at, risk in level.curve:
-        assert gaussian_loss_exceedance(at, shift) <= risk
+        assert Gaussian().exceedance(at, shift) <= risk
 
 
 def test_explicit_gaussian_with_delta_is_the_mechanism_for_it():
@@ -506,9 +501,9 @@ def test_curve_of_one_output_is_the_exact_law():
     level = known_level(1.0, epsilon=1.0, gamma=0.7)
     shift = 1 / level.scale
     for at, risk in level.curve:
-        assert laplace_loss_exceedance(at, shift) <= risk
+        assert Laplace().exceedance(at, shift) <= risk
         if at < 0.99 * shift:
-            assert laplace_loss_exceedance(at, shift) == pytest.approx(risk, abs=1e-5)
+            assert Laplace().exceedance(at, shift) == pytest.approx(risk, abs=1e-5)
     assert level.curve[-1][1] == 0
 
 
@@ -516,7 +511,7 @@ def test_theorem_4_is_no_guarantee():
     """The paper's noise level for the target, whose true risk is above one half."""
     shift = dandekar_noise_epsilon(0.4, 0.6)
     assert shift == pytest.approx(0.797, abs=5e-4)
-    assert laplace_loss_exceedance(0.4, shift) > 0.5
+    assert Laplace().exceedance(0.4, shift) > 0.5
 
 
 # What the grid costs

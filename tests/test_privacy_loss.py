@@ -10,19 +10,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from skparisk.core.laws import Laplace
-from skparisk.core.losses import (
-    laplace_delta,
-    laplace_loss_exceedance,
-    laplace_loss_mean,
-)
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
     dandekar_cdf,
     dandekar_confidence,
     dandekar_epsilon,
     dandekar_noise_epsilon,
+    laplace_loss_mean,
 )
 
+laplace_delta = Laplace().profile
+laplace_loss_exceedance = Laplace().exceedance
 laplace_noise_epsilon = Laplace().shift_at_risk
 laplace_delta_noise_epsilon = Laplace().largest_shift
 
@@ -589,7 +587,7 @@ def test_bad_input_is_refused_with_name_value_and_range():
         (lambda: laplace_loss_mean(True), r"shift must be in \[0, inf\), got True"),
         (lambda: laplace_loss_mean([1, math.nan]), r"shift must be in .*\[1, nan\]"),
         (lambda: laplace_delta(-0.1, 1), r"epsilon must be in \[0, inf\], got -0.1"),
-        (lambda: laplace_delta(0.1, 0), r"noise_epsilon must be in \(0, inf\], got 0"),
+        (lambda: laplace_delta(0.1, 0), r"shift must be in \(0, inf\], got 0"),
         (lambda: dandekar_cdf(math.nan), r"x must be in \[-inf, inf\], got nan"),
         (lambda: dandekar_cdf(1, 0), "n_outputs must be a whole number >= 1, got 0"),
         (lambda: dandekar_cdf(1, 1.5), "n_outputs must be a whole number >= 1"),

@@ -247,7 +247,7 @@ def test_fitted_pairs_serve_every_target_of_the_same_question(name):
         fit(make(name, sensitivity=sampler))
     again = fit(make(name, epsilon=0.2, gamma=0.3, sensitivity=sampler), False)
     assert again.sampler_.differences_ is sampler.differences_
-    assert again.sensitivity_ == sampler.sensitivity_at(0.3)
+    assert again.sensitivity_ == sampler.calibrate(gamma=0.3).sensitivity_
     assert (again.epsilon_, again.gamma_) == (0.2, 0.3)
     assert sampler.epsilon == 1.0
     assert again.certificate_.private

@@ -6,7 +6,6 @@ from noise_plans import learned_shape
 
 from skparisk import SensitivitySampler
 from skparisk.core.calibrate import Target
-from skparisk.core.laws import Laplace
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
@@ -138,12 +137,3 @@ def test_auto_takes_the_shape_that_adds_least_to_the_errors(law, weighed):
             assert noise.shape.name == best
             taken.add(best)
     assert len(taken) == 2
-
-
-def test_a_law_in_another_norm_is_refused():
-    class Cubic(Laplace):
-        name = "cubic"
-        norm = 3.0
-
-    with pytest.raises(ValueError, match=r"^law must have the norm 1, 2 or inf"):
-        calibrate(np.ones((99, 2)), Target(1.0), law=Cubic(), n_records=10)

@@ -11,12 +11,15 @@ from typing import Any
 
 from skparisk.core.claim import DominatingLoss, mint
 from skparisk.core.compose import (
-    bound_sum,
-    compose_advanced,
     compose_basic,
     compose_exact,
+    concentrated,
 )
-from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
+from skparisk.papers import (
+    compose_privacy_at_risk,
+    dandekar_confidence,
+    laplace_loss_mean,
+)
 
 from ._study import DANDEKAR, Line, Picture, Study, near
 
@@ -53,15 +56,18 @@ def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     """Return what each rule says of n releases."""
     loss = DominatingLoss("laplace", shift=noise_epsilon)
     releases = [mint(epsilon=noise_epsilon, loss=loss)] * n
-    means = [noise_epsilon * math.expm1(noise_epsilon)] * n
+
+    def advanced(mean: float) -> float:
+        return concentrated(n * noise_epsilon**2, n * mean, DELTA)
+
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
     basic = compose_basic(releases).epsilon
     found = (
         basic,
-        bound_sum([noise_epsilon] * n, means, DELTA),
-        compose_advanced([noise_epsilon] * n, delta=DELTA).epsilon,
-        min(basic, compose_advanced(releases, delta=DELTA).epsilon),
+        advanced(noise_epsilon * math.expm1(noise_epsilon)),
+        advanced(noise_epsilon * math.tanh(noise_epsilon / 2)),
+        min(basic, advanced(laplace_loss_mean(noise_epsilon))),
         compose_privacy_at_risk(at_risk, delta=DELTA),
         compose_privacy_at_risk(at_risk, delta=DELTA, version="preprint"),
         compose_exact(releases, delta=DELTA).epsilon,

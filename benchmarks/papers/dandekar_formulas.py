@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.core import laplace_loss_exceedance, required_pairs
+from skparisk.core import Laplace, required_pairs
 from skparisk.papers import (
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
@@ -83,7 +83,7 @@ def figure_lines() -> list[Line]:
     axis = pairs_for_error(0.9, 0.1), pairs_for_error(0.5, 0.0001)
     by_error = [joint_confidence(0.5, 10_000, rho) for rho in JOINT_ERRORS]
     by_pairs = [joint_confidence(0.5, n, 0.01) for n in JOINT_PAIRS]
-    risk = laplace_loss_exceedance(0.6, 1.0)
+    risk = Laplace().exceedance(0.6, 1.0)
     claimed = 1 - dandekar_confidence(0.6, 1.0)
     return [
         Line(
@@ -150,7 +150,7 @@ def worked_lines() -> list[Line]:
             f"{same:.4f}",
             near(same, 0.81, 2),
             note="The overlap says nothing of the loss: it is within 0.6 in "
-            f"{1 - laplace_loss_exceedance(0.6, 1.0):.3f} of releases at the worst "
+            f"{1 - Laplace().exceedance(0.6, 1.0):.3f} of releases at the worst "
             "pair. (The paper's next sentence has 0.8 in place of 0.6.)",
         ),
         Line(
@@ -202,7 +202,7 @@ def _draw_levels(figure: Any) -> None:
         right.plot(confidences, levels, label=f"ε₀ = {noise}")
     true = np.linspace(0.0, 1.0, 101)
     for axes in (left, right):
-        within = [1 - laplace_loss_exceedance(e, 1.0) for e in true[:-1]] + [1.0]
+        within = [1 - Laplace().exceedance(e, 1.0) for e in true[:-1]] + [1.0]
         axes.plot(within, true, "k--", label="true, k = 1, ε₀ = 1")
         axes.set(xlabel="confidence γ₁", ylim=(0, 1.05))
         axes.legend(fontsize="small")

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from skparisk.core import (
-    compose_advanced,
+    Gaussian,
     compose_basic,
     compose_parallel,
-    gaussian_delta,
 )
+from skparisk.core.compose import concentrated
 from skparisk.mechanisms import (
     DiscreteMechanism,
     ExponentialMechanism,
@@ -201,7 +201,7 @@ def gaussian_lines() -> list[Line]:
     ):
         mechanism = GaussianMechanism(sensitivity, epsilon, delta, n_outputs=outputs)
         least = mechanism.noise_scale**2
-        spent = gaussian_delta(epsilon, sensitivity / math.sqrt(paper))
+        spent = Gaussian().profile(epsilon, sensitivity / math.sqrt(paper))
         lines.append(
             Line(
                 f"{item}, Gaussian",
@@ -231,7 +231,7 @@ def composition_lines() -> list[Line]:
             "Composition",
             "100 releases at 0.1, advanced, δ′ = 10⁻⁵",
             advanced,
-            compose_advanced(releases, delta=delta).epsilon,
+            concentrated(k * epsilon**2, k * epsilon * growth, delta),
             "The slide's exponent, e^{ε+1} in print, is read as e^ε + 1.",
         ),
         _number(

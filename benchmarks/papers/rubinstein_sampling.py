@@ -154,7 +154,8 @@ def sampled_means(
         ).fit(np.zeros((1, 1)))
         for i, gamma in enumerate(gammas):
             try:
-                ratios[repeat, i] = sampler.sensitivity_at(float(gamma)) / exact[i]
+                other = sampler.calibrate(gamma=float(gamma))
+                ratios[repeat, i] = other.sensitivity_ / exact[i]
             except CalibrationError:
                 continue
     return Sampled(gammas, ratios, calibration)

@@ -14,12 +14,9 @@ _PUBLIC = {
     "calibrate": """DKW PAC Exchangeable Rule Target Terms find_noise
         required_pairs""",
     "claim": """Advantage Assumption Certificate DominatingLoss Doubt Evidence Leak
-        MeasuredRisk Method Population Scope Success as_certificate""",
-    "compose": """compose_advanced compose_basic compose_exact compose_parallel
-        post_process""",
+        MeasuredRisk Method Population Scope as_certificate""",
+    "compose": "compose_basic compose_exact compose_parallel post_process",
     "laws": "Gaussian Laplace Law",
-    "losses": """gaussian_delta gaussian_loss_exceedance laplace_delta
-        laplace_loss_exceedance laplace_loss_mean""",
     "noise": "AdditiveNoise NoiseShape to_dyadic",
     "pairs": "SampledPairs",
     "release": "Plan",

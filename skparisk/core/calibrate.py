@@ -144,18 +144,11 @@ class Target:
 
     @classmethod
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
-        """Return the target that limits an attacker's gain.
+        """Return the target that limits the average gain over pairs of an attacker.
 
-        The target has level 0, and the advantage as its risk over pair and noise.
-
-        Parameters
-        ----------
-        advantage : float
-            Most that who knows all but which of two databases it was may gain, on
-            average over pairs: the total variation of the two releases, in (0, 1).
-
-        gamma : float, default=0.05
-            Share of pairs, in (0, 1), left out of the statement about all others.
+        It has level 0, and the advantage in (0, 1), the total variation of the two
+        releases, as its risk over pair and noise. `gamma` is the share of pairs left
+        out of the statement about all others.
 
         Examples
         --------
@@ -1040,7 +1033,8 @@ def _dominating_loss(
     shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
     if law.bounded:  # whose largest loss is the level, but for rounding
         shift = max(shift, epsilon)
-    return DominatingLoss.on_grid(law, shift, epsilon)
+    more = 2 * grid.GRID_SHARE  # of the shift, and of the level
+    return DominatingLoss(law, shift * (1 + more), epsilon * more)
 
 
 def _refuse_inexact(
@@ -1164,13 +1158,19 @@ def find_known(
     elif type(law) is Laplace and not (delta or gamma):
         # Its grid is paid for exactly, with less noise than a share of the level.
         noise = laplace_noise(sensitivity, epsilon, k)
-        loss = laplace_loss(noise, epsilon)
+        # Continuous noise within a step of the discrete, at both ends.
+        loss = DominatingLoss("laplace", epsilon, 2 * k / noise.steps)
     else:
         if gamma and not delta:
             (least, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
         else:
             least, steps = law.unit_noise(epsilon, delta, k)
         scale = sensitivity * (1 + float(ROUNDING_SLACK)) * least
+        if not 0 < scale < math.inf:
+            raise ValueError(
+                f"sensitivity={sensitivity!r} and epsilon={epsilon!r} need a noise "
+                f"scale that is too large or too small for a float, {scale!r}."
+            )
         noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
     evidence = Evidence(
         gamma=0.0 if delta else gamma,
@@ -1192,14 +1192,6 @@ def find_known(
         loss=loss,
         evidence=evidence,
     )
-
-
-def laplace_loss(noise: AdditiveNoise, epsilon: float) -> DominatingLoss | None:
-    """Return the law of the loss of `laplace_noise`; None without noise."""
-    if not noise.steps:
-        return None
-    # Continuous noise within a step of the discrete, at both ends.
-    return DominatingLoss("laplace", epsilon, 2 * noise.n_outputs / noise.steps)
 
 
 def claim_at_most(

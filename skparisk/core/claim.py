@@ -11,24 +11,22 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skparisk.core import words
 from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_epsilon,
-    check_floats,
     check_probability,
     check_relation,
     is_number,
 )
 from skparisk.core.laws import as_law, is_ours
 from skparisk.core.rounding import (
-    GRID_SHARE,
     MOST_STEPS,
     ROUNDING,
     add_up,
@@ -73,7 +71,6 @@ class Method(StrEnum):
     SINGLE = "single"
     BASIC = "basic"
     PARALLEL = "parallel"
-    ADVANCED = "advanced"
     EXACT = "exact"
     FILTER = "filter"
     POST_PROCESS = "post-process"
@@ -176,35 +173,10 @@ class DominatingLoss:
             if math.isinf(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}.")
 
-    @classmethod
-    def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
-        """Return the loss of noise on a fine grid, calibrated to a level.
-
-        The grid costs a share 2**-20 of the shift, and of the level.
-        """
-        more = 2 * GRID_SHARE
-        return cls(law, shift=shift * (1 + more), excess=epsilon * more)
-
     @property
     def largest(self) -> float:
         """Largest possible loss, rounded up; infinite for Gaussian noise."""
         return add_up([self.shift, self.excess]) if self.law.bounded else math.inf
-
-
-class Success(NamedTuple):
-    """Upper bounds of an attacker's right guesses: two probabilities, or arrays.
-
-    Parameters
-    ----------
-    mean : float or ndarray
-        On average over people: over a fresh pair and the sampled pairs.
-
-    quantile : float or ndarray
-        For all but a share `risk` of them.
-    """
-
-    mean: Any
-    quantile: Any
 
 
 @dataclass(frozen=True)
@@ -231,7 +203,7 @@ class Advantage:
     Raises
     ------
     ValueError
-        If a number is out of range, by methods as well.
+        If a number is out of range.
 
     Notes
     -----
@@ -241,8 +213,8 @@ class Advantage:
     --------
     >>> from skparisk.core import as_certificate
     >>> advantage = as_certificate(0.5).advantage
-    >>> round(advantage.mean, 4), round(advantage.success().mean, 4)
-    (0.2449, 0.6225)
+    >>> round(advantage.mean, 4)  # guesses are right with (1 + 0.2449) / 2 at most
+    0.2449
     """
 
     mean: float
@@ -252,31 +224,6 @@ class Advantage:
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
             vars(self)[name] = check_range(getattr(self, name), name, 1.0)
-
-    def success(self, prior: ArrayLike = 0.5) -> Success:
-        r"""Return an upper bound of the share of right guesses by an attacker.
-
-        `prior` is the probability of the likelier database (or of the other one),
-        before the release is seen, in [0, 1]: a float, or an array for arrays.
-
-        Notes
-        -----
-        **Guarantee** (:ref:`thm-advantage`).
-        :math:`\max(\pi, 1 - \pi) + \min(\pi, 1 - \pi) A`.
-
-        Examples
-        --------
-        >>> from skparisk.core import as_certificate
-        >>> round(as_certificate(0.5).advantage.success(prior=0.9).mean, 4)
-        0.9245
-        """
-        known = check_floats(prior, "prior", "[0, 1]")
-        likelier = np.maximum(known, 1 - known)
-        found = [
-            np.minimum((likelier + (1 - likelier) * gain) * (1 + ROUNDING), 1.0)
-            for gain in (self.mean, self.quantile)
-        ]
-        return Success(*(float(x) if x.ndim == 0 else x for x in found))
 
 
 _CERTAIN = Advantage(1.0, 1.0, 0.0)
@@ -670,7 +617,7 @@ class Claim:
             Assumption.NOT_ADAPTIVE: several and self.sampled,
             Assumption.SEEN_ONCE: several,
             Assumption.LIMIT_FIXED: several and method == Method.BASIC,
-            Assumption.NUMBER_FIXED: several and method in _FIXED,
+            Assumption.NUMBER_FIXED: several and method == Method.EXACT,
             Assumption.FILTER_FIXED: several and method == Method.FILTER,
             Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
             Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
@@ -801,7 +748,6 @@ class Certificate(Claim):
         self,
         *,
         epsilon: float = 0.0,
-        delta: float = 0.0,
         leaks: Iterable[Leak] = (),
         assumptions: Iterable[Assumption] = (),
         doubts: Iterable[Doubt] = (),
@@ -812,9 +758,9 @@ class Certificate(Claim):
 
         Parameters
         ----------
-        epsilon, delta : float, default=0.0
-            Level and delta for further records. The new level and delta are at least
-            these; the certificate then claims no level below, and no law of the loss.
+        epsilon : float, default=0.0
+            Level for further records. The new level is at least this one; the
+            certificate then claims no level below, and no law of the loss.
 
         leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
             Codes to add.
@@ -837,15 +783,10 @@ class Certificate(Claim):
                 )
             changes["relation"] = relation
         evidence = self.evidence
-        if epsilon or delta:
-            changes |= {
-                "epsilon": max(epsilon, self.epsilon),
-                "delta": max(delta, self.delta),
-                "loss": None,
-            }
+        if epsilon:
+            changes |= {"epsilon": max(epsilon, self.epsilon), "loss": None}
             if evidence is not None:
-                others = mint(epsilon=epsilon, delta=delta)
-                evidence = _covering(evidence, others.advantage, epsilon)
+                evidence = _covering(evidence, epsilon)
         if evidence is not None and for_new_people is not None:
             evidence = replace(evidence, for_new_people=for_new_people)
         return remade(self, evidence=evidence, **changes)
@@ -857,10 +798,6 @@ class Certificate(Claim):
     def as_certificate(self) -> Certificate:
         """Return itself, so that composed certificates compose further."""
         return self
-
-
-# Valid only if the number of releases and their levels were fixed beforehand.
-_FIXED = (Method.ADVANCED, Method.EXACT)
 
 
 def mint(**parts: Any) -> Certificate:
@@ -876,9 +813,10 @@ def remade(certificate: Certificate, **changes: Any) -> Certificate:
     return mint(**(fields_of(certificate) | changes))
 
 
-def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evidence:
+def _covering(evidence: Evidence, epsilon: float) -> Evidence:
     """Return evidence that also covers a level, at all other levels as well."""
     curve, measured = evidence.curve, evidence.advantage
+    advantage = mint(epsilon=epsilon).advantage
     if curve is not None:
         curve = np.maximum(curve, [epsilon, 0.0])
     if measured is not None:

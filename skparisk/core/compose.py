@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,7 +19,6 @@ from skparisk.core.checks import (
     CalibrationError,
     IncompatibleError,
     check_choice,
-    check_probability,
     check_share,
 )
 from skparisk.core.claim import (
@@ -33,13 +32,11 @@ from skparisk.core.claim import (
     mint,
     remade,
 )
-from skparisk.core.laws import Laplace, Law
-from skparisk.core.losses import laplace_loss_mean
+from skparisk.core.laws import Law
 from skparisk.core.rounding import (
     ROUNDING,
     add_up,
     decimal,
-    exact_sum,
     fields_of,
     round_up,
 )
@@ -168,20 +165,6 @@ def concentrated(squares: float, mean: float, delta: float) -> float:
     return (spread + mean) * (1 + ROUNDING)
 
 
-def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> float:
-    """Return what a sum exceeds with probability delta at most, rounded up.
-
-    `levels` bound the absolute values of the terms, `means` their means.
-    """
-    if not any(levels):
-        return 0.0
-    try:
-        squares, mean = math.fsum(e * e for e in levels), math.fsum(means)
-    except OverflowError:
-        return math.inf
-    return concentrated(squares, mean, delta)
-
-
 # What neighbors differ in, where a record's part follows from this.
 _RELATIONS = {
     "position": (
@@ -307,76 +290,6 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
         delta=max((g.delta for g in parts), default=0.0),
         risk=min(1.0, max(risks, default=0.0)),
     )
-
-
-def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
-    r"""Return the joint guarantee of releases at a delta (advanced composition).
-
-    Parameters
-    ----------
-    releases : iterable
-        As for :func:`compose_basic`.
-
-    delta : float
-        Delta of all together, in (0, 1), above the sum of the releases' deltas.
-
-    Returns
-    -------
-    guarantee : Certificate
-        :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
-        :math:`\delta'` the rest of `delta`, and :math:`\mu_i = \epsilon_i
-        \tanh(\epsilon_i / 2)` the largest mean loss at a level. If the `loss` is known
-        to be of Laplace noise, its shift :math:`a_i` replaces the level, with the mean
-        :math:`a_i + e^{-a_i} - 1`, plus any `excess`. Such a release needs no delta,
-        nor a risk over the noise. Not the smaller of this and `compose_basic`.
-
-    Raises
-    ------
-    CalibrationError
-        If the releases use up `delta`; ``best`` is the sum of theirs.
-    IncompatibleError
-        If the releases have different relations of neighboring databases.
-    ValueError
-        If `delta` is out of range, or a release is no release.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-composition`, :ref:`thm-laplace-composition`). Queries may
-    depend on earlier releases; how many there are, their levels and deltas may not, see
-    :ref:`thm-filter`. Source: Dwork and Roth (2014), Theorem 3.20; Kairouz, Oh,
-    Viswanath (2017) for the mean; Hoeffding (1963). With Laplace noise it is what
-    Theorem 3 of Dandekar et al. wants to be, with the true mean of the loss.
-    `compose_exact` is smaller still.
-
-    Examples
-    --------
-    >>> from skparisk.core import compose_advanced
-    >>> from skparisk.mechanisms import LaplaceMechanism
-    >>> round(compose_advanced([0.1] * 100, delta=1e-5).epsilon, 4)
-    5.2981
-    >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.1)
-    >>> round(compose_advanced([release] * 100, delta=1e-5).epsilon, 4)
-    5.2823
-    """
-    total = check_probability(delta, "delta")
-    given = as_certificates(releases)
-    parts = [known_level(g) if _has_laplace_noise(g) else g for g in given]
-    levels, means, excess = [], [], []
-    for g in parts:
-        if g.loss is not None and _has_laplace_noise(g):
-            levels.append(g.loss.shift)
-            means.append(laplace_loss_mean(g.loss.shift))
-            excess.append(g.loss.excess)
-        else:
-            levels.append(g.epsilon)
-            means.append(g.epsilon * math.tanh(g.epsilon / 2))
-    epsilon = bound_sum(levels, means, _what_is_left(total, parts))
-    epsilon = add_up([epsilon, *excess])
-    return Totals.of(parts).combine(Method.ADVANCED, epsilon, total)
-
-
-def _has_laplace_noise(claim: Claim) -> bool:
-    return claim.loss is not None and claim.loss.law == Laplace()
 
 
 class _Loss(NamedTuple):
@@ -631,19 +544,3 @@ def _exact(number: float) -> Any:
 def _plain(claim: Claim, **changes: Any) -> Claim:
     """Return a claim with other fields, which is nobody's word: for adding up."""
     return Claim(**(fields_of(claim, Claim) | changes))
-
-
-def _what_is_left(total: float, parts: Iterable[Claim]) -> float:
-    """Return delta less those of the releases, rounded down."""
-    own = exact_sum(g.delta for g in parts)
-    if not own:  # next to 1 the smallest change of delta matters
-        return total
-    left = math.nextafter(float(decimal(total) - own), 0.0)
-    if left <= 0:
-        raise CalibrationError(
-            f"delta must be above the sum of the releases' deltas, {round_up(own)!r}, "
-            f"got {total!r}.",
-            target=total,
-            best=round_up(own),
-        )
-    return left

@@ -1,4 +1,4 @@
-"""The exact laws of the privacy loss of Laplace and Gaussian noise, and inverses."""
+"""Inverses of laws of the privacy loss, and critical scales of drawn noise."""
 
 from __future__ import annotations
 
@@ -7,231 +7,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, gammainc, ndtr
+from numpy.typing import NDArray
 
-from skparisk.core import checks
-from skparisk.core.checks import check_floats
 from skparisk.core.rounding import safe_root, unwrap
 
 _Floats = NDArray[np.float64]
-
-
-def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the exact probability that the Laplace privacy loss exceeds epsilon.
-
-    Parameters
-    ----------
-    epsilon : float or array
-        Privacy level; any loss, in [-inf, inf]. Natural logarithm units.
-    shift : float or array, broadcast against `epsilon`
-        Difference of the query over the noise scale, `a`, in [0, inf). Unitless.
-
-    Returns
-    -------
-    risk : float or array
-        P(C > epsilon): in [1/2, 1] for epsilon < shift, else 0. Float for scalars.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` is NaN, or `shift` is outside [0, inf).
-
-    Notes
-    -----
-    Exact law of one coordinate: :math:`C = |E - a| - |E|`, E standard Laplace, has
-    atoms 1/2 at a and :math:`e^{-a}/2` at -a, so that this is
-    :math:`1 - e^{(\epsilon - a)/2}/2` from -a to a: at a known pair the noise alone
-    cannot bring the risk under one half.
-
-    Examples
-    --------
-    >>> from skparisk.core import laplace_loss_exceedance
-    >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
-    0.5906
-    """
-    c = checks.check_floats(epsilon, "epsilon", "[-inf, inf]")
-    a = checks.check_floats(shift, "shift", "[0, inf)")
-    between = 0.5 - 0.5 * np.expm1(np.minimum(c - a, 0.0) / 2)  # exact law, -a <= c < a
-    return unwrap(np.where(c < -a, 1.0, np.where(c < a, between, 0.0)))
-
-
-def laplace_loss_mean(shift: ArrayLike) -> Any:
-    r"""Return the exact mean of the Laplace privacy loss.
-
-    Parameters
-    ----------
-    shift : float or array
-        As for :func:`laplace_loss_exceedance`.
-
-    Returns
-    -------
-    mean : float or array
-        E[C], in [0, shift]. A float for a scalar.
-
-    Notes
-    -----
-    Exact law of one coordinate, :math:`a + e^{-a} - 1`, written as
-    :math:`a (1 - e^{-a}) - P(\mathrm{Gamma}(2) \le a)`, where small a cost no digits.
-
-    Examples
-    --------
-    >>> from skparisk.core import laplace_loss_mean
-    >>> round(laplace_loss_mean(1.0), 5)
-    0.36788
-    """
-    a = checks.check_floats(shift, "shift", "[0, inf)")
-    return unwrap(-a * np.expm1(-a) - gammainc(2.0, a))  # exact law, mean
-
-
-def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
-    r"""Return the least delta with which Laplace noise is (epsilon, delta)-private.
-
-    Parameters
-    ----------
-    epsilon : float or array
-        Privacy level, in [0, inf].
-    noise_epsilon : float or array, broadcast against `epsilon`
-        Privacy level of the noise: L1 sensitivity over noise scale, in (0, inf].
-
-    Returns
-    -------
-    delta : float or array
-        Hockey-stick divergence, in [0, 1]. A float if all inputs are scalars.
-
-    Notes
-    -----
-    :math:`1 - e^{(\epsilon - \epsilon_0)/2}` for :math:`\epsilon < \epsilon_0`, else 0.
-
-    **Guarantee.** Exact for one coordinate, and the worst case over all shifts of the
-    same L1 norm (log-concave location family, group privacy: Dong, Roth, Su 2022,
-    *Gaussian differential privacy*). The caller must ensure that the sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import laplace_delta
-    >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
-    0.1813
-    """
-    level = checks.check_floats(epsilon, "epsilon", "[0, inf]")
-    noise = checks.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
-    noise = np.minimum(noise, np.finfo(np.float64).max)  # no inf - inf
-    gap = np.maximum(noise - level, 0.0)
-    return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
-
-
-_CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
-
-
-def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the exact probability that the Gaussian privacy loss exceeds epsilon.
-
-    Parameters
-    ----------
-    epsilon : float or array
-        Privacy level; any loss, in [-inf, inf]. Natural logarithm units.
-    shift : float or array, broadcast against `epsilon`
-        L2 distance of the two answers over the noise scale, `a`, in [0, inf]. Unitless.
-
-    Returns
-    -------
-    risk : float or array
-        P(C > epsilon), in [0, 1]; 0 for epsilon = inf. A float if all inputs are
-        scalars.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` is NaN, or `shift` is outside [0, inf].
-
-    Notes
-    -----
-    Exact law for any number of outputs, :math:`\Phi(a/2 - \epsilon/a)`: C is normal
-    with mean :math:`a^2/2` and standard deviation a, or 0 without a shift.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_loss_exceedance
-    >>> round(gaussian_loss_exceedance(0.6, shift=1.0), 4)
-    0.4602
-    """
-    c = check_floats(epsilon, "epsilon", "[-inf, inf]")
-    low, _ = _standardize(c, check_floats(shift, "shift", "[0, inf]"))
-    return unwrap(ndtr(-low))  # exact law, Φ(a/2 - ε/a)
-
-
-def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the least delta with which Gaussian noise is (epsilon, delta)-private.
-
-    Parameters
-    ----------
-    epsilon, shift : float or array
-        As for :func:`gaussian_loss_exceedance`, the level in [0, inf].
-
-    Returns
-    -------
-    delta : float or array
-        Hockey-stick divergence, in [0, 1]; 0 without a shift or for epsilon = inf. A
-        float if all inputs are scalars.
-
-    Notes
-    -----
-    :math:`\Phi(-x) - e^\epsilon \Phi(-y)`, :math:`x = \epsilon/a - a/2`,
-    :math:`y = \epsilon/a + a/2` (Balle, Wang 2018, *Improving the Gaussian Mechanism
-    for Differential Privacy*, Theorem 8). With Mills' ratio :math:`M = \Phi(-\cdot)/
-    \varphi` it is :math:`\varphi(x) (M(x) - M(y))`, and for a small shift
-
-    .. math:: \varphi(x) \int_x^y (1 - t M(t))\, dt,
-
-    so that nothing overflows, and tiny values keep their digits.
-
-    **Guarantee.** Exact for two answers at this distance, and increasing in it, so the
-    worst case over all pairs within the sensitivity, for any number of outputs. The
-    caller must ensure that the sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.core import gaussian_delta
-    >>> round(gaussian_delta(0.6, shift=1.0), 4)
-    0.213
-    """
-    level = check_floats(epsilon, "epsilon", "[0, inf]")
-    a = check_floats(shift, "shift", "[0, inf]")
-    low, high = _standardize(level, a)
-    density = np.exp(-0.5 * np.clip(low, -40.0, 40.0) ** 2) / math.sqrt(2 * math.pi)
-    upper = np.where(low > 0, density * _mills(np.maximum(low, 0.0)), ndtr(-low))
-    far = upper - density * _mills(high)  # Theorem 8, with e^ε φ(y) = φ(x)
-    near = density * _mills_fall(np.clip(low, -1.0, 40.0), np.minimum(a, _CLOSE))
-    return unwrap(np.where(a < _CLOSE, near, far))
-
-
-def _standardize(
-    loss: NDArray[np.float64], shift: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return c/a - a/2 and c/a + a/2, infinite where there is no doubt about C <= c."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        middle = loss / shift
-    certain = (shift == 0) | np.isinf(loss)
-    middle = np.where(certain, np.where(loss >= 0, np.inf, -np.inf), middle)
-    half = np.where(certain, 0.0, shift / 2)
-    return middle - half, middle + half
-
-
-def _mills(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Mills' ratio of the normal law, P(Z > t) over the density at t."""
-    return math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2))
-
-
-def _mills_fall(
-    start: NDArray[np.float64], length: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return by how much Mills' ratio falls on an interval, as an integral."""
-    total = np.zeros_like(start)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        t = start + length * (1 + node) / 2
-        total += weight * (1 - t * _mills(t))  # M' = t M - 1
-    return length / 2 * total
 
 
 def largest_shift(curve: Callable[[Any], Any], target: float) -> float:
@@ -270,37 +50,19 @@ def least_levels(
 
 
 def critical_scales(differences: _Floats, noise: _Floats, epsilon: float) -> _Floats:
-    r"""Return the least scales from which on the loss of each pair is in bounds.
+    """Return the least scales from which on the loss of each pair is in bounds.
 
-    Parameters
-    ----------
-    differences : ndarray of shape (n_pairs, n_outputs)
-        For each pair of databases, what one answers minus what the other does. Finite.
+    For finite differences, and one vector of Laplace noise of scale 1 for each pair,
+    both of shape (n_pairs, n_outputs); 0 where both databases answer the same.
 
-    noise : ndarray of shape (n_pairs, n_outputs)
-        For each pair, one vector of Laplace noise of scale 1.
+    A pair with difference v and noise E has at noise scale 1/s the loss C(s) = sum_j
+    (abs(E_j - s v_j) - abs(E_j)), which is convex, straight between kinks, and 0 at 0.
+    It may fall below -epsilon before it rises above epsilon. The critical scale is 1/s
+    at the first of the two, the root of one equation: nothing is searched.
 
-    epsilon : float
-        Target privacy level, > 0.
-
-    Returns
-    -------
-    critical_scales : ndarray of shape (n_pairs,)
-        :math:`b^* \ge 0`, in the unit of `differences`; 0 where both answer the same.
-
-    Notes
-    -----
-    A pair with difference v and noise E has at noise scale b = 1/s the loss
-    :math:`C(s) = \sum_j |E_j - s v_j| - |E_j|`, which is convex, straight between
-    kinks, and 0 at 0. It may fall below -epsilon before it rises above epsilon. The
-    critical scale is 1/s at the first of the two, the root of one equation: nothing is
-    searched.
-
-    **Guarantee** (:ref:`thm-critical-scale`). At every scale :math:`b \ge b^*` the loss
-    of a pair is within :math:`\pm\varepsilon`, and just below :math:`b^*` it is not.
-    This holds up to rounding, by about :math:`k \, 2^{-52} \, \|v\|_1 / b^*` of the
-    loss for k outputs, to either side. One sort and two cumulative sums, whose
-    temporaries take the memory of about ten arrays like the differences.
+    **Guarantee** (:ref:`thm-critical-scale`). From this scale on the loss of a pair is
+    within epsilon, and just below it is not: up to rounding, by a share k 2**-52 of
+    the l1 norm of v over the scale, for k outputs, to either side.
 
     Examples
     --------

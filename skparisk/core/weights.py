@@ -169,21 +169,11 @@ def sums_of_pairs(
 ) -> tuple[_Floats, _Floats]:
     """Return the sums of databases, and of their r neighbors.
 
-    They are only added up: subtracting a record far larger than the others would leave
-    none of their digits.
-
-    Parameters
-    ----------
-    shared : ndarray of shape (m, width)
-        Sums over the records that a database shares with all of its neighbors.
-
-    removed, added : ndarray of shape (m, r, width)
-        What the records add that each neighbor lacks, and that it has instead.
-
-    Returns
-    -------
-    databases : ndarray of shape (m, width)
-    neighbors : ndarray of shape (m, r, width)
+    Of shapes (m, width) and (m, r, width); from the sums over the records that a
+    database shares with all of its neighbors (m, width), and from what the records add
+    that each neighbor lacks, and that it has instead (m, r, width). They are only added
+    up: subtracting a record far larger than the others would leave none of their
+    digits.
     """
     before = np.cumsum(removed, axis=1)
     databases = shared + before[:, -1]

@@ -213,7 +213,7 @@ class SensitivityDisplay(_StepDisplay):
 
     See Also
     --------
-    SensitivitySampler.sensitivity_at : The one that stands for another risk.
+    SensitivitySampler.calibrate : Noise for another risk, from the same pairs.
 
     Examples
     --------

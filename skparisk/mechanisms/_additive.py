@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.core.calibrate import laplace_loss
+from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
     as_float,
     check_at_least,
     check_epsilon,
     check_probability,
 )
-from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
-from skparisk.core.laws import Gaussian
-from skparisk.core.noise import ROUNDING_SLACK, AdditiveNoise, laplace_noise
+from skparisk.core.claim import Assumption, Certificate, mint
+from skparisk.core.noise import ROUNDING_SLACK, AdditiveNoise
 from skparisk.core.release import draw, hide_values
 from skparisk.ledger import OPEN
 
@@ -34,6 +33,7 @@ class _AdditiveMechanism(ABC):
     epsilon: float
     n_outputs: int
     noise: AdditiveNoise
+    _law: ClassVar[str]
 
     def __post_init__(self) -> None:
         epsilon = check_epsilon(self.epsilon)
@@ -42,14 +42,25 @@ class _AdditiveMechanism(ABC):
         object.__setattr__(self, "sensitivity", float(self.sensitivity))
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "n_outputs", n_outputs)
-        object.__setattr__(self, "noise", self._make_noise())
+        object.__setattr__(self, "noise", self._known()[0])
 
     @abstractmethod
-    def _make_noise(self) -> AdditiveNoise: ...
+    def _target(self) -> Target: ...
 
-    @abstractmethod
+    def _known(self) -> tuple[AdditiveNoise, Certificate]:
+        sensitivity = self.sensitivity or 1.0  # 0 only without noise
+        return find_known(
+            sensitivity, self._target(), law=self._law, n_outputs=self.n_outputs
+        )
+
     def as_certificate(self) -> Certificate:
         """Return the claim of one release, for composition and budgets."""
+        return mint(
+            epsilon=self.epsilon,
+            delta=self._target().delta,
+            loss=self._known()[1].loss,
+            assumptions=DECLARED,
+        )
 
     @property
     def grid(self) -> float:
@@ -168,15 +179,10 @@ class LaplaceMechanism(_AdditiveMechanism):
     n_outputs: int = 1
     noise: AdditiveNoise = field(init=False, repr=False)
 
-    def _make_noise(self) -> AdditiveNoise:
-        return laplace_noise(self.sensitivity, self.epsilon, self.n_outputs)
+    _law = "laplace"
 
-    def as_certificate(self) -> Certificate:
-        return mint(
-            epsilon=self.epsilon,
-            loss=laplace_loss(self.noise, self.epsilon),
-            assumptions=DECLARED,
-        )
+    def _target(self) -> Target:
+        return Target(self.epsilon, 0.0, randomness="explicit")
 
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
         """Return the largest privacy loss of values at a distance, rounded up.
@@ -258,27 +264,7 @@ class GaussianMechanism(_AdditiveMechanism):
         object.__setattr__(self, "delta", check_probability(self.delta, "delta"))
         super().__post_init__()
 
-    def _make_noise(self) -> AdditiveNoise:
-        epsilon, k, law = self.epsilon, self.n_outputs, Gaussian()
-        if math.isinf(epsilon):
-            return AdditiveNoise(law, 0, 0, k)
-        factor, least_steps = law.unit_noise(epsilon, self.delta, k)
-        scale = self.sensitivity * (1 + float(ROUNDING_SLACK)) * factor
-        if not 0 < scale < math.inf:
-            raise ValueError(
-                f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
-                f"noise scale that is too large or too small for a float, {scale!r}."
-            )
-        return AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=least_steps)
+    _law = "gaussian"
 
-    def as_certificate(self) -> Certificate:
-        loss = None
-        if self.noise.steps:
-            shift = self.sensitivity / self.noise_scale
-            loss = DominatingLoss.on_grid("gaussian", shift, self.epsilon)
-        return mint(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            loss=loss,
-            assumptions=DECLARED,
-        )
+    def _target(self) -> Target:
+        return Target(self.epsilon, 0.0, self.delta, "explicit")

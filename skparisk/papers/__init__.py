@@ -14,6 +14,7 @@ from skparisk.papers._dandekar import (
     dandekar_empirical_risk,
     dandekar_epsilon,
     dandekar_noise_epsilon,
+    laplace_loss_mean,
     sample_confidence,
 )
 from skparisk.papers._rubinstein import (
@@ -39,6 +40,7 @@ __all__ = [
     "dkw_fewest_pairs",
     "dkw_least_noise",
     "dkw_least_risk",
+    "laplace_loss_mean",
     "rubinstein_svm_sensitivity_bound",
     "rubinstein_transferred_risk",
     "sample_confidence",

@@ -35,7 +35,7 @@ from skparisk._private_data import validate_private, validate_private_records
 from skparisk._simulated import is_simulated
 from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
-from skparisk.core.calibrate import Rule, Target, Terms, with_own_level
+from skparisk.core.calibrate import Rule, Target, Terms, as_curve
 from skparisk.core.checks import (
     CalibrationError,
     IncompatibleError,
@@ -128,7 +128,7 @@ class ClaimOfPairs:
         if withheld is not None and withheld is not self._said:
             curve = None
             if claim.randomness == "both":  # what is claimed, and no more
-                curve = with_own_level(None, claim.epsilon, claim.risk)
+                curve = as_curve(claim.epsilon, claim.risk)
             self._certificate = over_private_records(
                 claim,
                 reference=withheld.reference,
@@ -163,10 +163,10 @@ class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""
 
 
-def _shown(path: str, doc: str) -> Any:
-    """Return a property that shows what the certificate says."""
+def _shown(path: str) -> Any:
+    """Return a property that shows a field of the certificate."""
     read = attrgetter(path)  # by itself nothing that documentation can describe
-    return property(lambda sampler: read(sampler), doc=doc)
+    return property(lambda sampler: read(sampler), doc=f"``{path.lstrip('_')}``.")
 
 
 def _table_of(X: Any, y: Any) -> TableReference:
@@ -223,7 +223,7 @@ def claim_at_most(
     sampler: SensitivitySampler, epsilon: float, gamma: float
 ) -> Certificate:
     """Return what a release will claim at most, by the parameters alone."""
-    rule = as_rule(sampler.calibration, sampler.failure_prob)
+    rule = as_rule(sampler.calibration)
     asked = copy.copy(sampler).set_params(epsilon=epsilon, gamma=gamma)
     return core.claim_at_most(
         asked._target(), as_law(sampler.law), rule, relation=sampler.relation
@@ -302,11 +302,8 @@ default="auto"
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Order statistic of the sampled pairs: see :class:`~skparisk.core.Exchangeable`,
-        :class:`~skparisk.core.PAC` and :class:`~skparisk.core.DKW`.
-
-    failure_prob : float, default=0.05
-        For "pac": probability, over the sampled pairs, that the risk is larger than
-        claimed, in (0, 1).
+        :class:`~skparisk.core.PAC` and :class:`~skparisk.core.DKW`. "pac" is
+        ``PAC(failure_prob=0.05)``.
 
     reference : Reference or callable, default=None
         Source of the sampled databases: :class:`~skparisk.TableReference`,
@@ -436,7 +433,6 @@ default="auto"
         law: str | Law = "laplace",
         noise_shape: str | NoiseShape = "auto",
         calibration: str | Rule = "exchangeable",
-        failure_prob: float = 0.05,
         reference: Any = None,
         n_records: int | None = None,
         relation: str = "replace-one",
@@ -456,7 +452,6 @@ default="auto"
         self.law = law
         self.noise_shape = noise_shape
         self.calibration = calibration
-        self.failure_prob = failure_prob
         self.reference = reference
         self.n_records = n_records
         self.relation = relation
@@ -640,8 +635,8 @@ default="auto"
         """Return a sampler for another target, from the same sampled pairs.
 
         What concerns the guarantee and the noise is taken as it is set now: `delta`,
-        `randomness`, `law`, `noise_shape`, `calibration`, `failure_prob` and
-        `noise_random_state`. The pairs stay as sampled in `fit`.
+        `randomness`, `law`, `noise_shape`, `calibration` and `noise_random_state`. The
+        pairs stay as sampled in `fit`.
 
         Parameters
         ----------
@@ -724,35 +719,6 @@ default="auto"
         if unseen is not None:
             warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
 
-    def sensitivity_at(self, gamma: float) -> float:
-        """Return the sensitivity for another risk, from the same sampled pairs.
-
-        Parameters
-        ----------
-        gamma : float
-            Risk in (0, 1), fixed without a look at the sampled pairs.
-
-        Raises
-        ------
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`.
-
-        IncompatibleError
-            If the pairs are not kept, as they came from private data.
-        """
-        sensitivities = self.sensitivities_
-        terms = agree(
-            len(sensitivities),
-            Target(1.0, gamma),
-            law="laplace",
-            shape="isotropic",
-            rule=self.calibration,
-            failure_prob=self.failure_prob,
-            n_neighbors=self.pairs_.n_neighbors,
-        )
-        index = terms.for_rows(self.pairs_.n_independent).order_index
-        return float(np.partition(sensitivities, index - 1)[index - 1])
-
     @property
     def certificate_(self) -> Certificate:
         """The whole claim, weakened if the pairs turned out to be private."""
@@ -772,14 +738,12 @@ default="auto"
         """Number of sampled pairs."""
         return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
 
-    n_records_ = _shown("_evidence.n_records", "Records of a database.")
-    n_outputs_ = _shown("_evidence.n_outputs", "Released numbers.")
-    sensitivity_ = _shown("_evidence.sensitivity", "What the noise is calibrated to.")
-    noise_scale_ = _shown("_evidence.noise_scale", "Scale of the noise of each output.")
-    noise_epsilon_ = _shown(
-        "certificate_.noise_epsilon", "``sensitivity_ / noise_scale_``."
-    )
-    risk_ = _shown("certificate_.risk", "Achieved risk.")
+    n_records_ = _shown("_evidence.n_records")
+    n_outputs_ = _shown("_evidence.n_outputs")
+    sensitivity_ = _shown("_evidence.sensitivity")
+    noise_scale_ = _shown("_evidence.noise_scale")
+    noise_epsilon_ = _shown("certificate_.noise_epsilon")
+    risk_ = _shown("certificate_.risk")
 
     @property
     def differences_(self) -> NDArray[np.float64]:
@@ -1071,7 +1035,6 @@ default="auto"
             law=self.law,
             shape=self.noise_shape,
             rule=self.calibration,
-            failure_prob=self.failure_prob,
             n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 
@@ -1132,11 +1095,9 @@ default="auto"
         return tags
 
 
-def _has_transform(sampler: SensitivitySampler) -> bool:
-    return sampler.query is None
-
-
 # After scikit-learn's own wrapping for set_output, which would hide the condition.
 for _name in ("transform", "fit_transform"):
-    _method = available_if(_has_transform)(getattr(SensitivitySampler, _name))
+    _method = available_if(lambda sampler: sampler.query is None)(
+        getattr(SensitivitySampler, _name)
+    )
     setattr(SensitivitySampler, _name, _method)

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk.core import calibrate as core
 from skparisk.core.calibrate import (
     CALIBRATIONS,
-    PAC,
     CalibratedNoise,
     Exchangeable,
     Noise,
@@ -28,7 +27,6 @@ from skparisk.core.checks import (
     CalibrationError,
     check_at_least,
     check_choice,
-    check_probability,
     check_random_state,
 )
 from skparisk.core.claim import Assumption, Certificate, Scope
@@ -78,23 +76,12 @@ def calibrate(
     target : Target
         The request.
 
-    law : {"laplace", "gaussian", "exponential"} or Law, default="laplace"
-        Law of the noise, and so the norm for the distance of answers.
-
-    shape : {"isotropic", "diagonal", "whitened", "auto"} or NoiseShape, \
-default="isotropic"
-        Noise in each direction of the answer. "diagonal" and "whitened" take half of
-        the pairs, at most 2048, to learn it; "auto" is as for
-        :class:`~skparisk.SensitivitySampler`.
-
-    rule : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
-        Which order statistic of the pairs is used.
+    law, shape, rule, relation
+        As `law`, `noise_shape`, `calibration` and `relation` of
+        :class:`~skparisk.SensitivitySampler`, but for the default "isotropic".
 
     n_records : int
         Records of a database, >= 1.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        How the databases of a pair differ.
 
     reference : str
         Where the databases come from, for the certificate.
@@ -230,23 +217,12 @@ def _cheapest(
                 n_independent=pairs.n_independent,
             )
             lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
-            longest = np.quantile(lengths, 1 - terms.target.gamma)
-            costs[name] = longest**2 * noise_cost(shape, pairs.weights, largest)
+            costs[name] = np.quantile(lengths, 1 - terms.target.gamma) ** 2
+            # Else errors count in the outputs' own scales, to which both add the same.
+            if pairs.weights is not None:
+                factor = shape.color(np.eye(pairs.n_outputs)) / largest
+                costs[name] *= np.sum((factor @ pairs.weights) * factor)
     return min(costs, key=costs.__getitem__)
-
-
-def noise_cost(
-    shape: NoiseShape, weights: NDArray[np.float64] | None, unit: float
-) -> float:
-    """Return what noise of this shape costs in what outputs are for, in a unit of them.
-
-    1 where that is not known: errors then count in the outputs' own scales, to which
-    all learned shapes add the same.
-    """
-    if weights is None:
-        return 1.0
-    factor = shape.color(np.eye(len(weights))) / unit
-    return float(np.sum((factor @ weights) * factor))
 
 
 def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
@@ -279,16 +255,11 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     )
 
 
-def as_rule(calibration: Any, failure_prob: float = 0.05, n_neighbors: int = 1) -> Rule:
-    """Return the rule of a name, or the one that is given; "pac" has a failure_prob.
-
-    For so many neighbors of each database.
-    """
-    check_probability(failure_prob, "failure_prob")
+def as_rule(calibration: Any, n_neighbors: int = 1) -> Rule:
+    """Return the rule of a name, or a given one, for several neighbors as well."""
     rule: Rule = calibration
     if type(rule) not in CALIBRATIONS.values():
-        name = check_choice(calibration, "calibration", CALIBRATIONS)
-        rule = PAC(failure_prob) if name == "pac" else CALIBRATIONS[name]()
+        rule = CALIBRATIONS[check_choice(calibration, "calibration", CALIBRATIONS)]()
     if rule == Exchangeable():
         return Exchangeable(n_neighbors)
     if rule.n_neighbors != n_neighbors:
@@ -307,7 +278,6 @@ def agree(
     law: Any,
     shape: Any,
     rule: Any,
-    failure_prob: Any = 0.05,
     n_neighbors: Any = 1,
 ) -> Terms:
     """Check that all of these go together, before anything is drawn.
@@ -315,9 +285,11 @@ def agree(
     With "auto" for `n_pairs`, as many as they need. Of databases with several neighbors
     each, what is exchangeable is a database with all of them.
     """
-    law, shape = as_law(law), as_shape(shape)
+    law = as_law(law)
+    if not isinstance(shape, NoiseShape):
+        check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
     r = check_at_least(n_neighbors, "neighbors_per_database", 1)
-    terms = Terms(target, law, shape, as_rule(rule, failure_prob, r), 1)
+    terms = Terms(target, law, shape, as_rule(rule, r), 1)
     learned = shape in NOISE_SHAPES[1:] and not math.isinf(target.epsilon)
     if isinstance(n_pairs, str):
         check_choice(n_pairs, "n_pairs", ("auto",))
@@ -365,13 +337,6 @@ def settle(terms: Terms, n_outputs: int) -> Terms:
         if n_shape * r >= _FEWEST_SHAPE_PAIRS:
             return replace(terms, n_shape=n_shape)
     return replace(terms, shape="isotropic")
-
-
-def as_shape(shape: Any) -> str | NoiseShape:
-    """Return the name of a shape that is learned from pairs, or one that is given."""
-    if isinstance(shape, NoiseShape):
-        return shape
-    return check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
 
 
 def _for_shape(n_databases: int, n_neighbors: int) -> int:

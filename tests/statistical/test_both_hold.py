@@ -13,7 +13,7 @@ from laws import FALSE_ALARM, SEEDS, exceeds
 from scipy import stats
 
 from skparisk import SensitivitySampler
-from skparisk.core.calibrate import Target
+from skparisk.core.calibrate import PAC, Target
 from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.pairs import SampledPairs
@@ -90,7 +90,7 @@ def test_losses_exceed_epsilon_at_most_at_the_risk(k, shape, seed):
     sampler.set_params(noise_shape=shape)
     # All but one sample in ten million: then the risk is at most gamma, and the
     # binomial test is exact.
-    pac = sampler.set_params(calibration="pac", failure_prob=1e-7).calibrate()
+    pac = sampler.set_params(calibration=PAC(1e-7)).calibrate()
     draws = standard_draws(pac.mechanism_, len(fresh))
     assert not exceeds(count_violations(pac, fresh, draws), len(fresh), GAMMA)
     # The risk over fresh pairs and noise, given the sample, is a beta variable.

@@ -10,6 +10,7 @@ import pytest
 from laws import SEEDS, exceeds, violates
 
 from skparisk import SensitivitySampler
+from skparisk.core.calibrate import PAC
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, TableReference
@@ -97,8 +98,7 @@ def test_pac_fails_for_its_share_of_samples_only():
     sampler = SensitivitySampler(
         MeanQuery(),
         gamma=GAMMA,
-        calibration="pac",
-        failure_prob=failure_prob,
+        calibration=PAC(failure_prob),
         reference=CallableReference(exponential),
         n_records=n_records,
         n_pairs=120,

@@ -7,7 +7,7 @@ import pytest
 from laws import assert_binomial_at_most, exceeds
 
 from skparisk import PrivateRidge, SchemaReference, SensitivitySampler
-from skparisk.core.calibrate import Exchangeable
+from skparisk.core.calibrate import PAC, Exchangeable
 from skparisk.queries import FunctionQuery, MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
@@ -64,8 +64,7 @@ def test_the_risk_of_an_estimator_holds_for_databases_drawn_afresh():
     sampler = SensitivitySampler(
         n_pairs=2000,
         noise_shape="isotropic",
-        calibration="pac",
-        failure_prob=1e-4,
+        calibration=PAC(1e-4),
         reference=schema,
     )
     model = PrivateRidge(1.0, gamma=gamma, sensitivity=sampler, random_state=0)
