@@ -205,10 +205,11 @@ PROVISOS = {
         "rows repeat: medians, quantiles and choices move less between them than "
         "between databases of real people."
     ),
-    Assumption.MATCHED_ROWS: (
-        "The reference table has few rows for the records of a database: components, "
-        "centers and all else that is matched to a fit of the table turn and jump less "
-        "between databases of its rows than between databases of real people."
+    Assumption.ROWS_PER_RECORD: (
+        "The reference table has few rows for the records of a database: components "
+        "and centers, which are matched to a fit of the table, and predictions at "
+        "points move less between databases of its rows than between databases of real "
+        "people."
     ),
     Assumption.NOISY_LAW: (
         "The reference was learned from too few records for its level: the learned law "

@@ -1,5 +1,6 @@
 """Steps before a model, and what learns structure, are fitted on public records."""
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -9,13 +10,15 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import StackingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from wrapped import private
 
-from skparisk import PrivateEstimator
+from skparisk import PrivacyLedger, PrivateEstimator
+from skparisk.core import Assumption
 from skparisk.reference import TableReference
 from skparisk.wrappers._public_records import PublicRecords
 
@@ -193,3 +196,32 @@ def test_private_records_are_fitted_in_the_precision_of_sampled_ones():
     assert query.front.transform(X).dtype == "float32"
     answer = query.split(query(X))["steps.pca.mean_"]
     np.testing.assert_allclose(answer, X.to_numpy(np.float64).mean(axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("step", [StandardScaler(), None])
+def test_noise_for_another_level_rests_on_the_same(step):
+    frozen = FrozenEstimator(StandardScaler().fit(np.eye(3, 2)))
+    model = private(make_pipeline(step or frozen, Lasso(0.1)), gamma=0.2)
+    rng = np.random.default_rng(0)
+    X, known = rng.normal(size=(2, 200, 2))
+    model.fit(X, X[:, 0], X_reference=known, y_reference=known[:, 0])
+    claim = model.certificate_
+    code = Assumption.FROZEN_PARTS if step is None else Assumption.PUBLIC_STEPS
+    other = model.sampler_.calibrate(epsilon=2.0)
+    assert code in claim.assumptions == other.certificate_.assumptions
+    with PrivacyLedger(9.0) as ledger:
+        other.release(X, X[:, 0])
+    assert ledger.releases[0].certificate.assumptions == claim.assumptions
+
+
+def test_predictions_at_points_need_rows_for_each_record():
+    X, known = np.random.default_rng(0).normal(size=(2, 300, 2))
+    model = private(Ridge(), gamma=0.2, release="predict", X_public=np.eye(2))
+    for n_records, told in ((75, False), (76, True)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rows = X[:n_records]
+            model.fit(rows, rows[:, 0], X_reference=known, y_reference=known[:, 0])
+        claim = model.certificate_
+        assert (Assumption.ROWS_PER_RECORD in claim.assumptions) == told
+        assert any("4 times the 76" in str(each.message) for each in caught) == told

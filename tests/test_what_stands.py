@@ -228,7 +228,7 @@ def test_few_rows_warn_where_answers_move_by_leaps():
         warned_of = {
             Assumption.FEW_ROWS: "fewer than 10 for each of",
             Assumption.REPEATED_ROWS: "so rows repeat",
-            Assumption.MATCHED_ROWS: "is matched to a fit of the table",
+            Assumption.ROWS_PER_RECORD: "are matched to a fit of the table",
         }
         assert Assumption.REPEATED_ROWS in claim.assumptions
         for code, said in warned_of.items():

@@ -128,4 +128,4 @@ def test_table_of_few_rows_for_what_is_matched_is_told(
         if issubclass(each.category, ReferenceWarning)
     ]
     assert any(text in message for message in messages) == told
-    assert (Assumption.MATCHED_ROWS in model.certificate_.assumptions) == told
+    assert (Assumption.ROWS_PER_RECORD in model.certificate_.assumptions) == told

@@ -105,7 +105,7 @@ class Assumption(StrEnum):
     LEARNED_REFERENCE = "learned-reference"
     FEW_ROWS = "few-rows"
     REPEATED_ROWS = "repeated-rows"
-    MATCHED_ROWS = "matched-rows"
+    ROWS_PER_RECORD = "rows-per-record"
     NOISY_LAW = "noisy-law"
     DECLARED_SENSITIVITY = "declared-sensitivity"
     DECLARED_LEVEL = "declared-level"

@@ -195,9 +195,9 @@ class Query:
         return False
 
     @property
-    def is_matched(self) -> bool:
-        """Whether answers are turned or reordered to match a public answer."""
-        return False
+    def rows_per_record(self) -> int:
+        """Rows that a table needs for each record of a database to be like people."""
+        return 0
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the answer, of shape (n_outputs,)."""

@@ -67,6 +67,11 @@ def resize_penalties(estimator: Any, share: float) -> Any:
 # leaves of nothing, or what it adds for stability.
 _NOTHING = 2.0**-28
 
+# Rows of a table for each record of a database, from which on components and centers,
+# or predictions at points, which rest on the few records near each, are as unsteady
+# between its databases as between those of people, as measured.
+_MATCHED, _AT_POINTS = 16, 4
+
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 
 
@@ -203,8 +208,10 @@ class EstimatorQuery(LearnedQuery):
         return self.sample_weights is not None or takes_targets(self.estimator)
 
     @property
-    def is_matched(self) -> bool:
-        return self.align is not None and self.anchor is not None
+    def rows_per_record(self) -> int:
+        if self.align is not None and self.anchor is not None:
+            return _MATCHED
+        return _AT_POINTS if isinstance(self.reader, PredictionReader) else 0
 
     @property
     def n_outputs(self) -> int:

@@ -41,9 +41,6 @@ _SAME = 2.0**-20
 # Halves of a table that are looked at, with so many pairs each for one of the table, of
 # tables that have so many rows.
 _N_HALVES, _SHARE_OF_PAIRS, _FEW_ROWS = 6, 0.08, 8
-# Rows of a table for each record of a database, from which on components and centers
-# are as unsteady between its databases as between those of people, as measured.
-_MATCHED = 16
 
 
 # Risks at which it is looked for clusters.
@@ -176,17 +173,16 @@ class Draw(PairSpec):
             n_records=self.n_drawn, n_outputs=1 if query.is_sum else n_outputs
         )
         if (
-            query.is_matched
-            and isinstance(reference, TableReference)
+            isinstance(reference, TableReference)
             and reference.for_new_people is not None
-            and reference.n_records < _MATCHED * self.n_drawn
+            and reference.n_records < query.rows_per_record * self.n_drawn
         ):
-            found[Assumption.MATCHED_ROWS] = (
+            found[Assumption.ROWS_PER_RECORD] = (
                 f"The reference table has {reference.n_records} rows, fewer than "
-                f"{_MATCHED} times the {self.n_drawn} records of a database: "
-                "components, centers and all else that is matched to a fit of the "
-                "table turn and jump less between databases of its rows than between "
-                "databases of real people."
+                f"{query.rows_per_record} times the {self.n_drawn} records of a "
+                "database: components and centers, which are matched to a fit of the "
+                "table, and predictions at points move less between databases of its "
+                "rows than between databases of real people."
             )
         return found
 

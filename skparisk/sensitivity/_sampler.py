@@ -692,6 +692,12 @@ default="auto"
             # Of the fit that they were sampled in, which may be in units of its data.
             leaks=self.certificate_.leaks,
         )
+        # What the pairs rest on, and what was found out in that fit, stays.
+        known = self.certificate_.doubts & {Doubt.OUTLIER, Doubt.CONTRADICTED}
+        certificate = other.certificate_.weaken(
+            assumptions=self.certificate_.assumptions, doubts=known
+        )
+        other.claim_ = other.claim_.stating(certificate)
         return other
 
     def _calibrate(
