@@ -26,6 +26,7 @@ def test_what_may_be_a_value_is_cut_off():
         ("no number:\n'HIV'", "no number (the rest is not shown"),
         ("no number\n'HIV'", "no number (the rest is not shown"),
         ("no: number: 'HIV'", "no (the rest is not shown"),
+        ("unknown ['HIV'] in", "unknown (the rest is not shown"),
         ("is 1D:\narray=['HIV']\nReshape your data with 'HIV'", "Reshape your data: "),
     ]:
         for kind in [ValueError, TypeError]:

@@ -159,10 +159,10 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
 def without_values(message: str) -> str:
     """Return the part of a message of others that shows no value of the data.
 
-    What scikit-learn tells after a colon or on further lines may be values, such as the
-    text that is no number; but for the advice to reshape.
+    What scikit-learn tells after a colon, in brackets or on further lines may be
+    values, such as the text that is no number; but for the advice to reshape.
     """
-    told = message.partition("\n")[0].partition(": ")[0]
+    told = re.split(r"\n|: | \[", message, maxsplit=1)[0]
     if told != message:
         told = (
             f"{told.rstrip(':')} (the rest is not shown because it may reveal "
