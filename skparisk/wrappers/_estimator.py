@@ -74,8 +74,7 @@ from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
 from skparisk.wrappers._recipes import find_recipe
-from skparisk.wrappers._served import serve
-from skparisk.wrappers._template import Template
+from skparisk.wrappers._template import Template, serve
 
 
 def make_query(

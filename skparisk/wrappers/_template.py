@@ -1,4 +1,4 @@
-"""A fit that knows nothing of private records, and serves what was released of them."""
+"""Estimators that answer from the released numbers and public records alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    clone,
+    is_classifier,
+    is_regressor,
+)
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
+from skparisk.queries import PredictionReader, Reader
 from skparisk.queries._state import Numbers, fill, find_numbers
 from skparisk.wrappers._finding import (
     METHODS,
@@ -168,3 +180,58 @@ def _say_why_not(fitted: Any, missing: Sequence[str]) -> str:
         "in trees, or grows with the records, so that numbers cannot tell it, and "
         f"{' and '.join(missing)} cannot be served from a release: {remedy}."
     )
+
+
+class ReleasedClassifier(ClassifierMixin, BaseEstimator):
+    """Predicts with a surrogate that was fitted to released probabilities."""
+
+    def __init__(self, surrogate: Any, classes: NDArray[Any]) -> None:
+        self.surrogate = surrogate
+        self.classes = classes
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class."""
+        return as_probabilities(self.surrogate.predict(X))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the probability of each class."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class."""
+        return self.classes[self.predict_proba(X).argmax(axis=1)]
+
+
+def as_probabilities(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers in [0, 1] that sum to 1 in each row; probabilities as they are."""
+    clipped = np.clip(numbers, 0.0, 1.0)
+    total = clipped.sum(axis=1, keepdims=True)
+    uniform = np.full_like(clipped, 1 / clipped.shape[1])
+    shares = np.divide(clipped, total, out=uniform, where=total > 0)
+    exact = np.abs(total - 1) < 2.0**-40
+    return np.where(exact & (clipped == numbers), numbers, shares)
+
+
+def serve(
+    model: Any,
+    reader: Reader,
+    released: Numbers,
+    template: Template | None,
+    labels: PublicClasses | None,
+) -> Any:
+    """Return an estimator that knows the released numbers, and public ones.
+
+    Predictions at public points are served by a surrogate that is fitted to them.
+    """
+    if template is not None:
+        return template.serve(released)
+    assert isinstance(reader, PredictionReader)
+    (values,) = released.values()
+    surrogate = make_pipeline(StandardScaler(), KNeighborsRegressor(n_neighbors=1))
+    if model.surrogate is not None:
+        surrogate = clone(model.surrogate)
+    if labels is None:
+        return surrogate.fit(reader.points, values)
+    surrogate.fit(reader.points, as_probabilities(values))
+    return ReleasedClassifier(surrogate, labels.labels)
