@@ -55,7 +55,6 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._estimator import (
-    Align,
     has_parts,
     repeatable,
     takes_targets,
@@ -67,13 +66,18 @@ from skparisk.reference import TableReference, as_reference
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.wrappers._centers import find_centers, make_centers_query
-from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
+from skparisk.wrappers._finding import find_align
+from skparisk.wrappers._forests import (
+    LeafTemplate,
+    find_centers,
+    find_trees,
+    make_centers_query,
+    make_leaf_query,
+)
 from skparisk.wrappers._linear_steps import LinearStepQuery, correct
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
-from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._template import Template, serve
 
 
@@ -89,8 +93,9 @@ def make_query(
 
     It is found on these alone.
     """
-    align, prepared = _find_align(model, estimator), steps.estimator
+    align, prepared = find_align(estimator), steps.estimator
     if releases_predictions(model):
+        align = None
         points, template = _check_points(model, estimator, features), None
         fits, base = public.fits_and_base(prepared)
         reader: Reader = PredictionReader(model.release, points)
@@ -160,13 +165,9 @@ def ask_again(
         reader = PredictionReader(model.release, points)
     elif (names := released_names(model)) is not None:
         reader = AttributeReader(names)
-    return EstimatorQuery(
-        known.estimator,
-        reader,
-        known.shapes,
-        classes=None if labels is None else labels.numbers,
-        align=_find_align(model, estimator),
-        asked=estimator,
+    classes = None if labels is None else labels.numbers
+    return replace(
+        known, asked=estimator, reader=reader, classes=classes, sample_weights=None
     )
 
 
@@ -190,12 +191,6 @@ def _read_public(reader: Reader, fitted: Any) -> Numbers:
             "says what is far from all records."
         )
     return numbers
-
-
-def _find_align(model: Any, estimator: Any) -> Align | None:
-    """Return what aligns fits: of predictions nothing has to be."""
-    recipe = find_recipe(estimator)
-    return None if recipe is None or releases_predictions(model) else recipe.align
 
 
 def _check_points(model: Any, estimator: Any, features: Records) -> Records:

@@ -3,28 +3,29 @@
 Fits to several public databases tell what was learned. What answers depend on is found
 by changing it, and that it is enough is shown by putting it into another fit, which
 then has to answer as the one that it was taken from.
+
+Tables hold the rest, of scikit-learn's own classes: numbers that say the same with less
+noise, numbers that have a range, and fits that are defined up to sign or order.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky, eigh, pinvh, solve_triangular
+from scipy.optimize import linear_sum_assignment
 from sklearn.utils import get_tags
 
 from skparisk.core.release import silenced
 from skparisk.queries._base import same_but_for
-from skparisk.queries._state import (
-    Numbers,
-    fill,
-    find_numbers,
-    parent_of,
-    read,
-)
-from skparisk.wrappers._recipes import complete, find_recipe
+from skparisk.queries._estimator import Align
+from skparisk.queries._state import Numbers, fill, find_numbers, parent_of, read
 
 Answer: TypeAlias = NDArray[Any] | Exception
 
@@ -83,16 +84,14 @@ def find_released(
     enough is told by `proven`.
     """
     found = find_needed(fits, points, methods)
-    places: list[str] = []
+    places: dict[str, None] = {}
     for place in found:
         parent = parent_of(place)
-        recipe = find_recipe(_at(fits[0], parent))
-        if recipe is None or recipe.names is None:
-            wanted: Iterable[str] = (place,)
-        else:  # in the place of those that were found
-            names = recipe.names
-            wanted = (f"{parent}.{name}" if parent else name for name in names)
-        places += [name for name in wanted if name not in places]
+        instead = _INSTEAD.get(known_class(_at(fits[0], parent)))
+        wanted = [place]
+        if instead is not None:
+            wanted = [f"{parent}.{name}".removeprefix(".") for name in instead]
+        places |= dict.fromkeys(wanted)
     return tuple(places)
 
 
@@ -242,3 +241,177 @@ def _are_same(one: Answer, other: Answer) -> bool:
     if one.dtype.kind not in "fc" or other.dtype.kind not in "fc":
         return bool(np.array_equal(one, other))
     return same_but_for(_SAME, one, other)
+
+
+# What is known of scikit-learn's own classes
+
+Attributes: TypeAlias = dict[str, Any]
+
+# Of the largest: what a number that has to be above 0 becomes at least.
+_SMALL = 1e-9
+_ALIGNED = ("IncrementalPCA", "PCA", "TruncatedSVD")
+# Rows of these belong to a component each.
+_BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+
+
+def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
+    """Return components in the order and with the signs that fit an anchor best.
+
+    For any anchor they are a function of `numbers` alone, the same for a fit and for
+    the same fit with other signs or in another order (but for ties).
+    """
+    if "components_" not in numbers:
+        return numbers
+    own, wanted = numbers["components_"], anchor["components_"]
+    likeness = wanted @ own.T
+    _, order = linear_sum_assignment(-np.abs(likeness))
+    aligned = {name: numbers[name][order] for name in _BY_COMPONENT if name in numbers}
+    signs = np.where(likeness[np.arange(len(order)), order] < 0, -1.0, 1.0)
+    return {**numbers, **aligned, "components_": own[order] * signs[:, None]}
+
+
+def _complete_mixture(estimator: Any, released: Numbers) -> Attributes:
+    """Return covariances that are some, and their precisions."""
+    if "covariances_" not in released:
+        return {}
+    covariances, kind = released["covariances_"], estimator.covariance_type
+    if kind in ("diag", "spherical"):
+        mended = _positive(covariances)
+        root = 1 / np.sqrt(mended)
+        return {
+            "covariances_": mended,
+            "precisions_": root**2,
+            "precisions_cholesky_": root,
+        }
+    matrices = covariances[None] if kind == "tied" else covariances
+    eye = np.eye(matrices.shape[1])
+    mended = np.array([_as_covariance(matrix) for matrix in matrices])
+    factors = [cholesky(matrix, lower=True) for matrix in mended]
+    roots = np.array([solve_triangular(f, eye, lower=True).T for f in factors])
+    precisions = roots @ roots.transpose(0, 2, 1)
+    one = 0 if kind == "tied" else slice(None)
+    return {
+        "covariances_": mended[one],
+        "precisions_": precisions[one],
+        "precisions_cholesky_": roots[one],
+    }
+
+
+def _complete_covariance(estimator: Any, released: Numbers) -> Attributes:
+    if "covariance_" not in released:
+        return {}
+    mended = _as_covariance(released["covariance_"])
+    return {"covariance_": mended, "precision_": pinvh(mended)}
+
+
+def _as_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a positive definite matrix near a matrix: itself, if it is one."""
+    symmetric = (matrix + matrix.T) / 2
+    size = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - symmetric).max(initial=0.0) <= _SMALL * size:
+        with suppress(LinAlgError):
+            cholesky(matrix, lower=True)
+            return matrix
+    values, vectors = eigh(symmetric)
+    floor = _SMALL * np.abs(values).max(initial=0.0) or 1.0
+    mended = (vectors * np.maximum(values, floor)) @ vectors.T
+    return np.asarray((mended + mended.T) / 2)
+
+
+def _nonnegative(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(numbers, 0.0)
+
+
+def _below_one(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return logarithms of probabilities of which the complement is taken."""
+    return np.minimum(logarithms, np.log1p(-_SMALL))
+
+
+def _in_order(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.sort(numbers, axis=0)
+
+
+def _positive(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers above 0: those that are not become small against the others."""
+    size = np.abs(numbers).max(initial=0.0)
+    return np.where(numbers > 0, numbers, _SMALL * size if size else 1.0)
+
+
+def _as_shares(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers above 0 that sum to 1; such numbers as they are."""
+    shares = _positive(numbers)
+    return shares / shares.sum() if (shares != numbers).any() else shares
+
+
+_MENDS: dict[str, Callable[[Any], Any]] = {
+    "class_prior_": _as_shares,
+    "exp_dirichlet_component_": _positive,
+    "explained_variance_": _positive,
+    "precision_": _as_covariance,
+    "priors_": _as_shares,
+    "quantiles_": _in_order,
+    "scale_": _positive,
+    "var_": _positive,
+    "weights_": _as_shares,
+    # Inside SplineTransformer; _t in scipy of 2024 and before.
+    "BSpline.t": _in_order,
+    "BSpline._t": _in_order,
+    "BernoulliNB.feature_log_prob_": _below_one,
+    "MiniBatchNMF.components_": _nonnegative,
+    "NMF.components_": _nonnegative,
+}
+_COVARIANCES = (
+    "EllipticEnvelope",
+    "EmpiricalCovariance",
+    "LedoitWolf",
+    "MinCovDet",
+    "OAS",
+    "ShrunkCovariance",
+)
+# The attributes to release in place of those that are found. None of them: noise would
+# leave the estimator without an answer.
+_INSTEAD: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_COVARIANCES, ("location_", "covariance_")),
+    "EllipticEnvelope": ("location_", "covariance_", "offset_"),
+    "GaussianMixture": ("weights_", "means_", "covariances_"),
+    "BayesianGaussianMixture": (),
+}
+# Further attributes, by which of them were released.
+_FURTHER: dict[str, Callable[[Any, Numbers], Attributes]] = {
+    **dict.fromkeys(_COVARIANCES, _complete_covariance),
+    "GaussianMixture": _complete_mixture,
+    "QuadraticDiscriminantAnalysis": lambda fitted, _: {
+        "scalings_": [_positive(part) for part in fitted.scalings_]
+    },
+}
+
+
+def known_class(estimator: Any) -> str:
+    """Return the name of an estimator's class, if it is exactly one of scikit-learn.
+
+    Or of scipy; else "". Without an import, which would be of half of scikit-learn.
+    """
+    kind = type(estimator)
+    package = ".".join(kind.__module__.split(".")[:2])
+    theirs = package.startswith(("sklearn.", "scipy."))
+    known = getattr(sys.modules.get(package), kind.__qualname__, None)
+    return kind.__qualname__ if theirs and known is kind else ""
+
+
+def find_align(estimator: Any) -> Align | None:
+    """Return the function that aligns fits, if they are defined up to sign or order."""
+    return match_components if known_class(estimator) in _ALIGNED else None
+
+
+def complete(estimator: Any, released: Numbers) -> Attributes:
+    """Return the attributes that follow from released numbers of an estimator.
+
+    Those in their range stay as they are.
+    """
+    if not (kind := known_class(estimator)):
+        return {}
+    mends = {name: _MENDS.get(f"{kind}.{name}", _MENDS.get(name)) for name in released}
+    mended = {name: mend(released[name]) for name, mend in mends.items() if mend}
+    if kind in _FURTHER:
+        mended |= _FURTHER[kind](estimator, {**released, **mended})
+    return mended

@@ -1,10 +1,9 @@
-"""Trees and forests: splits from public records, leaf values from released sums."""
+"""Trees and clusters: cells from public records, their values from released sums."""
 
 from __future__ import annotations
 
 import copy
 import math
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
     Addend,
     CenterCells,
+    CentersQuery,
     ClassAddend,
     LeafQuery,
     Leaves,
@@ -33,6 +33,7 @@ from skparisk.queries._leaves import (
 from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
+from skparisk.wrappers._finding import known_class
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
@@ -43,7 +44,8 @@ _FROM_ABOVE = 1.0
 # Where nothing is known of targets: how far the means of leaves are apart, as a share
 # of the variance that the schema declares.
 _BETWEEN_LEAVES = 0.25
-# Least reach of what is left of a target, in deviations, and fits that leave it.
+# Least reach of what is left of a target, or from a center, in deviations, and fits
+# that leave it.
 _REACH, _N_FOLDS = 4.0, 10
 
 
@@ -148,20 +150,16 @@ def _shares(counts: Floats) -> Floats:
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-_KINDS = {
-    "sklearn.tree": (
-        "DecisionTreeClassifier",
-        "DecisionTreeRegressor",
-        "ExtraTreeClassifier",
-        "ExtraTreeRegressor",
-    ),
-    "sklearn.ensemble": (
-        "ExtraTreesClassifier",
-        "ExtraTreesRegressor",
-        "RandomForestClassifier",
-        "RandomForestRegressor",
-    ),
-}
+_TREES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+)
 _SPLITS = "splits"
 # Private records that a cell has at least, as is expected by real public ones.
 _FEWEST_EXPECTED = 5.0
@@ -174,19 +172,13 @@ _WORTH_SHARES = 1 / 50
 _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
 
-def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
-    """Return an estimator of exactly a known class: itself, or the end of a pipeline.
+def find_last(estimator: Any, names: Collection[str]) -> Any:
+    """Return an estimator of scikit-learn of such a name, or None.
 
-    None, where there is none. Classes are given by the package they are imported from.
+    Itself, or the end of a pipeline.
     """
-    if isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    kind = type(estimator)
-    for package, names in kinds.items():
-        known = getattr(sys.modules.get(package), kind.__qualname__, None)
-        if kind.__qualname__ in names and known is kind:
-            return estimator
-    return None
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return last if known_class(last) in names else None
 
 
 def steps_before(fitted: Any) -> Pipeline | None:
@@ -211,8 +203,8 @@ def check_apart(cells: Leaves | CenterCells, X: Any, model: Any) -> None:
 
 
 def find_trees(estimator: Any) -> Any:
-    """Return a tree or forest, as `find_kind` does."""
-    return find_kind(estimator, _KINDS)
+    """Return a tree or forest, as `find_last` does."""
+    return find_last(estimator, _TREES)
 
 
 def make_leaf_query(
@@ -668,3 +660,90 @@ def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) ->
     if (before := steps_before(fitted)) is not None:
         X = before.transform(X)
     return public.fit(extra, (X, y))
+
+
+# Clusters: one step of Lloyd's algorithm, from public centers to private means
+
+_CENTERS = "centers"
+
+
+def find_centers(estimator: Any) -> Any:
+    """Return an estimator of cluster centers, as `find_last` does."""
+    return find_last(estimator, ("KMeans", "MiniBatchKMeans"))
+
+
+def make_centers_query(
+    estimator: Any, public: PublicRecords, *, paired: bool
+) -> tuple[CentersQuery, TableReference | None]:
+    """Return sums over the records of each public cluster, and the rows for pairs.
+
+    Rows lie closer to centers that were fitted to them than others do. Where pairs are
+    drawn from a table, half of it makes the centers, and pairs are of the other half.
+    """
+    model = find_centers(estimator)
+    if public.reference is None:
+        raise IncompatibleError(
+            f"{type(model).__name__} starts from public centers: give X_reference, "
+            "public records or a SchemaReference."
+        )
+    every, apart = public.whole[0], None
+    made_of = every
+    if paired and public.is_resampled:
+        assert public.reference_table is not None
+        half, apart = public.reference_table._split_off(None)
+        made_of, _ = public.pool.take(half)
+    fitted = public.fit(estimator, (made_of, None))
+    before = steps_before(fitted)
+    cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
+    check_apart(cells, every, model)
+    places, around = cells.place(every)
+    if len(np.unique(places)) < cells.n_cells:
+        raise ValueError(
+            f"n_clusters must be at most the number of different public records, got "
+            f"{cells.n_cells}."
+        )
+    # Degrees of freedom: each center is fitted to its records.
+    left = max(1, len(around) - cells.n_cells)
+    unit = np.sqrt((around**2).sum(axis=0) / left)
+    reach = np.maximum(np.abs(around).max(axis=0), _REACH * unit)
+    unit = np.where(unit > 2.0**-20 * reach, unit, np.where(reach > 0, reach, 1.0))
+    middle = np.zeros(len(unit))
+    addend = TargetAddend(-reach, reach, middle, unit, public.most_rows)
+    added, in_cells = addend(around), np.zeros((cells.n_cells, addend.n_columns))
+    np.add.at(in_cells, places[:, 0], added)  # exact in any order
+    template = CentersTemplate(
+        fitted,
+        addend,
+        public.n_rows,
+        leaves=cells,
+        in_nodes=(),
+        in_cells=in_cells,
+        share=public.n_rows / n_rows(every) if public.is_resampled else 0.0,
+        squares=(added**2).sum(axis=0),
+    )
+    told = PublicSteps((*step_names(before), _CENTERS))
+    query = CentersQuery(cells, addend, estimator, template=template, public_steps=told)
+    return query, apart
+
+
+@dataclass(frozen=True, eq=False)
+class CentersTemplate(LeafTemplate):
+    """A fit to public records, whose centers are moved by means of released sums."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where centers are."""
+        return (self._inside("cluster_centers_"),)
+
+    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+        """Return a copy with centers from sums with noise of these deviations."""
+        assert isinstance(self.addend, TargetAddend)
+        moved = self.addend.as_targets(
+            self._values(released["sums"], deviations["sums"])
+        )
+        served = copy.deepcopy(self.fitted)
+        model = find_centers(served)
+        centers, cells = model.cluster_centers_ + moved, self.leaves
+        model.cluster_centers_ = np.clip(centers, cells.low, cells.high)
+        vars(model).pop("labels_", None)  # of public records, by other centers
+        return served
