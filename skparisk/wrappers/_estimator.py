@@ -74,7 +74,7 @@ from skparisk.wrappers._forests import (
     make_centers_query,
     make_leaf_query,
 )
-from skparisk.wrappers._linear_steps import LinearStepQuery, correct
+from skparisk.wrappers._linear_steps import LinearStepQuery, linear_step
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
@@ -769,27 +769,24 @@ class PrivateEstimator(
                     "fit to public records; got combine=None."
                 )
             return known.correction.public, query, query
-        nothing = None, query, query
-        if self.combine is None:
-            return nothing
-        table, reason = public_table(source, data.table), ""
-        if isinstance(table, str):
-            reason = table
-        elif data.reference_is_private:
-            reason = "the reference has records of the training data"
-        elif isinstance(query, LeafQuery):
-            reason = "what is released are sums"
-        elif query.public_steps.supervised:
-            reason = "steps before the model know the rows that pairs are of"
-        elif self.combine == "reference" or math.isfinite(self.epsilon):
-            sized = source.n_records if isinstance(source, SensitivitySampler) else None
-            n_records = data.n_records if sized is None else int(sized)
-            found = correct(query, table, n_records)
-            if found is not None:
-                return found
-            reason = "what is released is not of a linear model that it could correct"
-        self._refuse_combine(reason)
-        return nothing
+        plain, start = linear_step(query), None
+        if plain is None:
+            self._refuse_combine(
+                "what is released is not of a linear model that it could correct, "
+                "behind steps that do not know the rows that pairs are of"
+            )
+        elif self.combine is not None:
+            table = public_table(source, data.table)
+            if isinstance(table, TableReference) and not data.reference_is_private:
+                data = replace(data, table=plain.prepared_table(table))
+            start = self._find_start(source, plain.linear, None, data)
+        if plain is None or start is None:
+            return None, query, query
+        assert isinstance(table, TableReference)
+        assert start.table is not None
+        released = replace(plain, linear=start.query(plain.linear))
+        start = replace(start, table=table._cross_fitted(start.table.pool.y))
+        return start, released, replace(plain, linear=start.usual)
 
     def _find_public(
         self,

@@ -14,11 +14,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
 from skparisk.core.sealed import take_rows
-from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._base import Differences, Floats
 from skparisk.queries._estimator import EstimatorQuery
+from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._linear import CorrectionQuery, LinearQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
@@ -106,7 +106,7 @@ class LinearStepQuery(EstimatorQuery):
         return prepared
 
 
-def find_linear(query: EstimatorQuery) -> LinearQuery | None:
+def _find_linear(query: EstimatorQuery) -> LinearQuery | None:
     """Return the query that has the answers of a linear model at the end, if it is one.
 
     A linear, ridge or logistic regression whose coefficients and intercepts are
@@ -142,10 +142,19 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     )
 
 
-def _fields_of(query: EstimatorQuery) -> dict[str, Any]:
-    """Return the fields of a query, with coefficients first."""
+def linear_step(query: EstimatorQuery | LeafQuery) -> LinearStepQuery | None:
+    """Return the query of a linear model at the end that can correct a public fit.
+
+    Of rows for pairs that no step before it knows.
+    """
+    if isinstance(query, LeafQuery):
+        return None
+    linear = _find_linear(query)
+    if linear is None or query.public_steps.supervised:
+        return None
     fields = {name: getattr(query, name) for name in query.__dataclass_fields__}
-    return {**fields, "shapes": dict(sorted(query.shapes.items()))}
+    fields["shapes"] = dict(sorted(query.shapes.items()))  # coefficients first
+    return LinearStepQuery(**fields, linear=linear)
 
 
 def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
@@ -155,24 +164,3 @@ def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
     fitted = cross_fitted(prepared, query.correction.usual)
     assert fitted is not None  # it was, for the release
     return table._cross_fitted(fitted.table.pool.y)
-
-
-def correct(
-    query: EstimatorQuery, table: TableReference, n_records: int
-) -> tuple[PublicStart, LinearStepQuery, LinearStepQuery] | None:
-    """Return the public fit that a release corrects, the query, and that of the fit.
-
-    None if the estimator ends with no linear model that is known here, or it has no
-    public fit.
-    """
-    linear = find_linear(query)
-    if linear is None:
-        return None
-    plain = LinearStepQuery(**_fields_of(query), linear=linear)
-    start = PublicStart.of(plain.prepared_table(table), linear, n_records, chosen=False)
-    if start is None or start.table is None:
-        return None
-    left = start.table.pool.y
-    correction = replace(plain, linear=start.query(linear))
-    start = replace(start, table=table._cross_fitted(left))
-    return start, correction, replace(plain, linear=start.usual)
