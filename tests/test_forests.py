@@ -410,13 +410,11 @@ def test_noise_of_the_bound_is_what_answers_get():
     assert np.abs(noise).mean() == pytest.approx(2 * 40, rel=0.05)  # 2 T / epsilon
 
 
-def test_sampled_noise_at_the_bound_needs_no_warning(recwarn):
+def test_pairs_that_splits_have_seen_are_told():
     estimator = RandomForestClassifier(5, max_depth=3, random_state=0)
-    sampler = SensitivitySampler(n_pairs=40)
-    model = fit(estimator, sensitivity=sampler)
-    assert model.sensitivity_ == 10
-    assert not any("looked at the targets" in str(w.message) for w in recwarn)
-    sampler.set_params(randomness="both", law="gaussian")
+    model = fit(estimator)
+    assert "looked at the targets" not in str(model.certificate_)
+    sampler = SensitivitySampler(n_pairs=40, randomness="both", law="gaussian")
     with pytest.warns(
         ReferenceWarning, match=r"Public steps looked at .* The steps: splits\."
     ):

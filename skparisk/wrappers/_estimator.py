@@ -47,7 +47,7 @@ from skparisk.core.checks import (
     is_number,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Leak, Unit
+from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, rows_of
@@ -832,8 +832,11 @@ class PrivateEstimator(
         found = []
         if steps.names:
             found.append(Assumption.PUBLIC_STEPS)
+        claim = self.certificate_
         # Pairs of a secret sample are of other records than steps were fitted on.
-        apart = self.certificate_.protects_membership or self._holds_for_all_pairs()
+        apart = (
+            claim.protects_membership or claim.require_evidence().calibration == "bound"
+        )
         if steps.supervised and not apart:
             said = PROVISOS[Assumption.SUPERVISED_STEPS]
             warn_caller(
@@ -843,21 +846,6 @@ class PrivateEstimator(
         if found:
             self._add_to_claim(assumptions=found, note="steps fitted on public records")
             self._say_of_new_people(_NEW_PEOPLE)  # pairs are of the same rows
-
-    def _holds_for_all_pairs(self) -> bool:
-        """Tell if the noise keeps the level for any neighbors, also unlike sampled."""
-        evidence = self.certificate_.require_evidence()
-        if self.sampler_ is None:
-            return evidence.calibration == "bound"
-        query = self.sampler_.query_
-        # A bound is of one row.
-        return (
-            isinstance(query, LeafQuery)
-            and self.certificate_.unit != Unit.PERSON
-            and self.certificate_.randomness == "implicit"
-            and evidence.noise_shape == "isotropic"
-            and query.bound(str(evidence.norm)) <= evidence.sensitivity * (1 + 2.0**-40)
-        )
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""
