@@ -14,8 +14,6 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from wrapped import private
 
 from skparisk import PrivateEstimator
-from skparisk.reference import TableReference
-from skparisk.wrappers._public_records import PublicRecords
 
 N_RECORDS, N_ROWS = 40, 600
 
@@ -112,25 +110,6 @@ def test_pipelines_without_a_model_are_fitted_as_they_are(last):
     model = fit(make_pipeline(encoder(), last))
     assert model.public_steps_ == ("columntransformer__onehotencoder",)
     assert model.transform(people(3, 2)[0]).shape == (3, 5)
-
-
-def test_fits_that_try_what_is_drawn_are_not_made_again():
-    """But for another estimator, such as one of which steps were frozen."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    ridge, seeds = Ridge(), np.random.SeedSequence(0)
-    public = PublicRecords.draw(
-        ridge, TableReference(X, X.sum(axis=1)), 20, seeds, None
-    )
-    first, again = list(public.fits(ridge)), list(public.fits(ridge))
-    others = list(public.fits(clone(ridge)))
-    assert len(first) == 3
-    for fitted, same, other, database in zip(
-        first, again, others, public.databases, strict=True
-    ):
-        assert fitted is same is not other
-        np.testing.assert_array_equal(fitted.coef_, other.coef_)
-        np.testing.assert_array_equal(fitted.coef_, Ridge().fit(*database).coef_)
 
 
 class Holding(TransformerMixin, BaseEstimator):

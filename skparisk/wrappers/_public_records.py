@@ -6,7 +6,7 @@ made up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -51,9 +51,6 @@ class PublicRecords:
     reference: Reference | None
     # Records of a private database.
     n_records: int
-    # What they were drawn for, and its fits to each of the databases.
-    drawn_for: Any = None
-    drawn_fits: Sequence[Any] = ()
     # The most rows of a person that are used, if so few are.
     max_rows: int | None = None
 
@@ -124,19 +121,15 @@ class PublicRecords:
 
         Nothing is drawn if the whole is all that is looked at, and there is one.
         """
-        whole = None
-        if reference.whole is not None:
-            pool = reference.whole
+        whole, databases = None, []
+        if (pool := reference.whole) is not None:
             whole = _with_labels((pool.X, pool.y), labels)
-            if whole_alone:
-                return cls((), whole, reference, n_records)
-        drawn = [
-            _draw_one(estimator, reference, size, seeds, labels)
-            for size, seeds in zip(_sizes(n_records), root.spawn(3), strict=True)
-        ]
-        databases, fits = zip(*drawn, strict=True)
-        whole = whole or databases[0]
-        return cls(databases, whole, reference, n_records, estimator, fits)
+        if whole is None or not whole_alone:
+            databases = [
+                _draw_one(estimator, reference, size, seeds, labels)
+                for size, seeds in zip(_sizes(n_records), root.spawn(3), strict=True)
+            ]
+        return cls(databases, whole or databases[0], reference, n_records)
 
     @classmethod
     def make_up(
@@ -182,20 +175,12 @@ class PublicRecords:
             databases.append((records, targets))
         return cls(databases, databases[0], None, n_records)
 
-    def fits(self, estimator: Any) -> Iterator[Any]:
-        """Yield fits of an estimator to all databases, which stay as they are."""
-        if estimator is self.drawn_for:
-            yield from self.drawn_fits
-            return
-        for database in self.databases:
-            yield self.fit(estimator, database)
-
     def fits_and_base(self, estimator: Any) -> tuple[list[Any], Any]:
         """Return fits to all databases, and one to all records of a table.
 
         Or else the first of these.
         """
-        fits = list(self.fits(estimator))
+        fits = [self.fit(estimator, database) for database in self.databases]
         base = self.fit(estimator, self.whole) if self.is_resampled else fits[0]
         return fits, base
 
@@ -251,18 +236,18 @@ def _draw_one(
     n_records: int,
     root: np.random.SeedSequence,
     labels: PublicClasses | None,
-) -> tuple[Database, Any]:
-    """Return a database with all classes, and the fit of an estimator to it."""
+) -> Database:
+    """Return a database with all classes, to which an estimator can be fitted."""
     failure: Exception | None = None
     for seed in root.spawn(_MOST_DRAWN):
         try:
             drawn = sample_database(reference, n_records, seed)
             database = _with_labels(drawn, labels)
-            fitted = _fit(estimator, database, "the reference")
+            _fit(estimator, database, "the reference")
         except Exception as error:  # raised below, if it is not by chance
             failure = error
         else:
-            return database, fitted
+            return database
     assert failure is not None
     raise failure
 
