@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -524,10 +524,6 @@ class LeafQuery(LearnedQuery, SumQuery):
         """Return the cells of each record, and what it adds to these."""
         assert isinstance(self.leaves, Leaves)
         return self.leaves.of(X), self.addend(y)
-
-    def split(self, answer: Floats) -> Mapping[str, Floats]:
-        """Return the sums of each cell, (n_cells, n_columns)."""
-        return {"sums": answer.reshape(self.leaves.n_cells, -1)}
 
     def bound(self, norm: str = "l1", relation: str = "replace-one") -> float:
         """Return the largest distance of answers on any neighbors.

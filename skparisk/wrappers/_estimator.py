@@ -583,12 +583,11 @@ class PrivateEstimator(
         cost: NoiseCost | None = None
 
         def unpack(model: Any, answer: NDArray[np.float64]) -> None:
-            numbers = query.split(answer)
             model.template_ = query.template
             if isinstance(query, LeafQuery):
-                noise = np.broadcast_to(self._noise_deviations(), answer.shape)
-                served = query.template.serve(numbers, query.split(noise))
+                served = query.template.serve(answer, self._noise_deviations())
             else:
+                numbers = query.split(answer)
                 served = serve(model, query.reader, numbers, query.template, labels)
             model.estimator_ = served
 
@@ -632,8 +631,8 @@ class PrivateEstimator(
         query = query if self.sampler_ is None else cast(Any, self.sampler_.query_)
         self._serve_with(start, released, public, unpack, decode, cost, serve_public)
         if isinstance(query.template, LeafTemplate):
-            noise = np.broadcast_to(self._noise_deviations(), released.shape)
-            self.private_weight_ = query.template.private_weight(noise)
+            weight = query.template.private_weight(self._noise_deviations())
+            self.private_weight_ = weight
             told = self.reference_comparison_
             if told is not None and not told.public_is_better:
                 # Splits have seen these records, so the score is too high to be shown.
@@ -729,15 +728,13 @@ class PrivateEstimator(
                 if self._moves_centers:
                     sums, apart = make_centers_query(estimator, public, paired=paired)
                 else:
-                    level = float(self.epsilon)
-                    # Members of a secret sample have no residuals under other fits.
-                    residuals = math.isfinite(level) and data.draw is None
                     sums, apart = make_leaf_query(
                         estimator,
                         public,
                         labels,
-                        level if source == "bound" else math.inf,
-                        residuals=residuals,
+                        float(self.epsilon),
+                        bounded=source == "bound",
+                        paired=paired,
                     )
                 return public.schema, sums, apart if paired else None, None
             steps = freeze_steps(

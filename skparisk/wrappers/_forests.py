@@ -30,7 +30,6 @@ from skparisk.queries._leaves import (
     ResidualsQuery,
     TargetAddend,
 )
-from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._finding import known_class
@@ -136,14 +135,12 @@ def weight_of_totals(noise: Floats, n_private: Floats, variance: Floats) -> Floa
     return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
-def below(values: Floats, counts: Floats, own: Floats) -> Floats:
-    """Return the values of leaves below cells, in favor of what is public there.
+def below(shares: Floats, counts: Floats) -> Floats:
+    """Return the shares of classes in leaves below cells, from those of the cells.
 
-    `values` are those of their cells, and `own` those of as many public records in the
-    leaves as `counts` says.
+    In favor of the counts of public records there.
     """
-    weight = counts[:, None]
-    return np.asarray((weight * own + _FROM_ABOVE * values) / (weight + _FROM_ABOVE))
+    return _shares(counts + _FROM_ABOVE * shares)
 
 
 def _shares(counts: Floats) -> Floats:
@@ -211,15 +208,16 @@ def make_leaf_query(
     estimator: Any,
     public: PublicRecords,
     labels: PublicClasses | None,
-    bounded_epsilon: float = math.inf,
+    epsilon: float,
     *,
-    residuals: bool = True,
+    bounded: bool,
+    paired: bool,
 ) -> tuple[LeafQuery, TableReference | None]:
     """Return the sums that leaf values follow from, and the rows for pairs.
 
-    Splits are of public records. `bounded_epsilon` is the level of noise for the proven
-    bound; infinite for other noise. With `residuals`, numbers are summed as what public
-    trees leave of them.
+    Splits are of public records. Numbers are summed as what public trees leave of them,
+    unless there is no noise. `bounded` tells if noise is for the proven bound, and
+    `paired` if pairs are of public records.
     """
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
@@ -238,7 +236,7 @@ def make_leaf_query(
     every = Leaves(model, nodes, int(nodes[-1][-1]) + 1, before)
     check_apart(every, X, model)
     whole = LeafQuery(every, addend, 0)
-    sums = whole.split(whole(X, y))["sums"]
+    sums = whole(X, y).reshape(every.n_cells, -1)
     known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
     share = n_records / n_rows(X)
     expected = [share * _count(addend, own) for own in known]
@@ -247,15 +245,18 @@ def make_leaf_query(
     leaves = Leaves(model, cells, n_cells, before)
 
     in_cells = replace(whole, leaves=leaves)
-    known_in_cells = in_cells.split(in_cells(X, y))["sums"]
+    known_in_cells = in_cells(X, y).reshape(n_cells, -1)
     # Through much noise nothing is seen but which class has more records in a leaf.
-    loud = 2 * len(trees) / bounded_epsilon > _WORTH_SHARES * n_records
+    loud = bounded and 2 * len(trees) / epsilon > _WORTH_SHARES * n_records
     if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
         addend = MarginAddend(addend.classes)
     supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
     public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
-    if isinstance(addend, TargetAddend) and residuals and not guessed:
-        return _leave_residuals(estimator, public, fitted, leaves, public_steps)
+    if isinstance(addend, TargetAddend) and math.isfinite(epsilon) and not guessed:
+        of_table = paired and public.is_resampled
+        return _leave_residuals(
+            estimator, public, fitted, leaves, public_steps, of_table=of_table
+        )
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
     template = LeafTemplate(
@@ -277,6 +278,8 @@ def _leave_residuals(
     fitted: Any,
     leaves: Leaves,
     public_steps: PublicSteps,
+    *,
+    of_table: bool,
 ) -> tuple[ResidualsQuery, TableReference | None]:
     """Return sums of what public trees leave of targets, and the rows for pairs.
 
@@ -308,7 +311,7 @@ def _leave_residuals(
     unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
     reach = np.maximum(size, _REACH * unit)
     addend = ResidualAddend(-reach, reach, 0 * unit, unit, public.most_rows)
-    table = public.reference_table if public.is_resampled else None
+    table = public.reference_table if of_table else None
     if table is not None:
         table = table._cross_fitted((predicted + left).reshape(given.shape))
     counts = np.bincount(leaves.of(X).ravel(), minlength=leaves.n_cells)
@@ -400,22 +403,20 @@ class LeafTemplate:
             return f"steps.{self.fitted.steps[-1][0]}.{name}"
         return name
 
-    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+    def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with leaf values from sums with noise of these deviations."""
-        sums, each = released["sums"], deviations["sums"]
-        values = self._values(sums, each)
-        pool = bool(self.share) and bool(each.any())
+        values = self._as_leaf_values(self._values(answer, deviation))
+        classifies = isinstance(self.addend, ClassAddend)
+        pool = classifies and bool(self.share) and bool(deviation.any())
         served = copy.deepcopy(self.fitted)
         for tree, cells, known in zip(
             _trees_of(find_trees(served)), self.leaves.cells, self.in_nodes, strict=True
         ):
-            walk, counts = _Walk(tree), _count(self.addend, known)
             found = values[cells]
             if pool:  # leaves below a cell keep some of what is public there
-                inside = walk.is_below(cells)
-                own = self._values_of(known[inside])
-                found[inside] = below(found[inside], counts[inside], own)
-            tree.value[...] = self._as_leaf_values(walk.average(found, counts))
+                inside = _Walk(tree).is_below(cells)
+                found[inside, 0] = below(found[inside, 0], known[inside])
+            tree.value[cells >= 0] = found[cells >= 0]
         return served
 
     def private_weight(self, deviation: Floats) -> float:
@@ -427,9 +428,8 @@ class LeafTemplate:
         pools = not isinstance(self.addend, MarginAddend) and deviation.any()
         if not (self.share and pools):
             return 1.0
-        deviation = np.broadcast_to(deviation, self.in_cells.size)
-        deviation = deviation.reshape(self.in_cells.shape)
-        public, n_trees = _count(self.addend, self.in_cells), self.leaves.n_trees
+        deviation, n_trees = self._by_cell(deviation), self.leaves.n_trees
+        public = _count(self.addend, self.in_cells)
         expected = self.share * public
         if isinstance(self.addend, ClassAddend):
             weight = weight_of_classes(deviation, expected, n_trees)
@@ -441,6 +441,16 @@ class LeafTemplate:
         told = weight * expected
         return float(np.average(told / (public + told), weights=expected))
 
+    def _by_cell(self, numbers: Floats) -> Floats:
+        """Return released numbers, or one for all, as columns for each cell.
+
+        Beside a count of 0, on which nothing depends, where none was released.
+        """
+        n_cells, n_columns = self.in_cells.shape
+        shape = n_cells, self.addend.n_columns
+        sums = np.broadcast_to(numbers, math.prod(shape)).reshape(shape)
+        return np.pad(sums, ((0, 0), (n_columns - shape[1], 0)))
+
     @property
     def _variance(self) -> Floats:
         """Variance of public targets within cells."""
@@ -449,13 +459,14 @@ class LeafTemplate:
         within = self.squares[1:] - (totals**2 / counts).sum(axis=0) / n_trees
         return np.asarray(np.maximum(within, 0.0) / self.squares[0])
 
-    def _values(self, sums: Floats, deviation: Floats) -> Floats:
+    def _values(self, answer: Floats, noise: Floats) -> Floats:
         """Return the value of each cell: shares of classes, or means of targets."""
+        sums, deviation = self._by_cell(answer), self._by_cell(noise)
         known = self.in_cells * bool(self.share)
         expected = self.share * _count(self.addend, self.in_cells)
         n_trees = self.leaves.n_trees
         if isinstance(self.addend, MarginAddend):
-            return votes(sums[:, 0])
+            return votes(sums[:, -1])
         if isinstance(self.addend, ClassAddend):
             return class_shares(sums, deviation, known, expected, n_trees)
         return target_means(
@@ -468,11 +479,6 @@ class LeafTemplate:
             n_records=self.n_records,
         )
 
-    def _values_of(self, known: Floats) -> Floats:
-        """Return what the values of nodes are by public records alone."""
-        totals = known[:, 1:] if isinstance(self.addend, TargetAddend) else known
-        return np.asarray(totals / _count(self.addend, known)[:, None])
-
     def _as_leaf_values(self, values: Floats) -> Floats:
         """Return values as trees have them, (n_nodes, n_targets, n_values)."""
         if isinstance(self.addend, TargetAddend):
@@ -484,28 +490,15 @@ class LeafTemplate:
 class ResidualsTemplate(LeafTemplate):
     """A fit to public records, to whose leaves is added what private ones leave."""
 
-    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+    def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with leaf values corrected by sums with such noise."""
         assert isinstance(self.addend, ResidualAddend)
-        sums, each = _uncounted(released["sums"]), _uncounted(deviations["sums"])
-        moved = self.addend.unit * self._values(sums, each)
+        moved = self.addend.unit * self._values(answer, deviation)
         served = copy.deepcopy(self.fitted)
         trees = _trees_of(find_trees(served))
         for tree, cells in zip(trees, self.leaves.cells, strict=True):
-            tree.value[...] += np.where(cells[:, None] < 0, 0.0, moved[cells])[
-                ..., None
-            ]
+            tree.value[cells >= 0, :, 0] += moved[cells[cells >= 0]]
         return served
-
-    def private_weight(self, deviation: Floats) -> float:
-        shape = len(self.in_cells), self.addend.n_columns
-        deviation = np.broadcast_to(deviation, math.prod(shape)).reshape(shape)
-        return super().private_weight(_uncounted(deviation).ravel())
-
-
-def _uncounted(sums: Floats) -> Floats:
-    """Return sums beside a count of 0, without noise, that nothing depends on."""
-    return np.column_stack([np.zeros(len(sums)), sums])
 
 
 class _Walk:
@@ -527,14 +520,6 @@ class _Walk:
         for nodes, children in reversed(self.levels):
             added[nodes] = added[children].sum(axis=0)
         return added
-
-    def average(self, values: Floats, weights: Floats) -> Floats:
-        """Return values of leaves for all nodes, on average over what is below."""
-        means = values.copy()
-        for nodes, children in reversed(self.levels):
-            weight = np.maximum(weights[children], 1.0)[:, :, None]
-            means[nodes] = (weight * means[children]).sum(axis=0) / weight.sum(axis=0)
-        return means
 
     def least_below(self, expected: Floats) -> Floats:
         """Return, for each node, what the parts have that it is split into, at least.
@@ -735,12 +720,10 @@ class CentersTemplate(LeafTemplate):
         """Where centers are."""
         return (self._inside("cluster_centers_"),)
 
-    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+    def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with centers from sums with noise of these deviations."""
         assert isinstance(self.addend, TargetAddend)
-        moved = self.addend.as_targets(
-            self._values(released["sums"], deviations["sums"])
-        )
+        moved = self.addend.as_targets(self._values(answer, deviation))
         served = copy.deepcopy(self.fitted)
         model = find_centers(served)
         centers, cells = model.cluster_centers_ + moved, self.leaves
