@@ -344,9 +344,6 @@ class PrivateEstimator(
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
           `X_public`, for models without a vector of numbers, such as boosting.
 
-    epsilon, gamma : float, default=1.0 and 0.05
-        Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
-
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Source of the sensitivity: :ref:`private-parameters`. "bound", for trees,
         forests and `KMeans`, is proven: pure epsilon-differential privacy. It is the
@@ -376,8 +373,9 @@ class PrivateEstimator(
         With `groups` and a proven bound: the most rows of a person to use, drawn at
         random, >= 1. The bound is for so many.
 
-    classes, n_jobs, random_state, noise_random_state, verbose
-        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
+    epsilon, gamma, classes, n_jobs, random_state, noise_random_state, verbose
+        Privacy level, risk, public classes, sampling of pairs and noise:
+        :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -391,20 +389,13 @@ class PrivateEstimator(
     public_steps_ : tuple of str
         Names of the inner steps fitted on the reference.
 
-    schema_ : Schema
-        Public columns of the records.
-
-    classes_ : ndarray of shape (n_classes,)
-        Of classifiers.
-
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
-        The release, and public records beside it: :ref:`private-attributes`.
-
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
-    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
-        The claim, the noise and the data: :ref:`private-attributes`.
+    certificate_, sampler_, schema_, classes_ : objects
+    n_features_in_, feature_names_in_ : objects
+        The release, the claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -413,9 +404,6 @@ class PrivateEstimator(
     Methods that need more numbers than the release raise an error. If the private
     database lacks a class, the answer is zeros. An error while fitting the private data
     hides its message. Both would otherwise reveal something about the data.
-
-    A fitted clusterer has no `labels_`, which would reveal the cluster of each private
-    record, except with an infinite `epsilon` and ``release="auto"``.
 
     Examples
     --------
@@ -493,18 +481,10 @@ class PrivateEstimator(
             Their targets or labels, where the estimator takes them.
 
         X_reference, y_reference : array-like, default=None
-            Public records with the same columns, and their targets or labels:
-            :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
-            :class:`~skparisk.TableReference` of both.
-
         groups, groups_reference, sample_weight, sample_weight_reference : array-like
-            Whose each private and each public row is, and how much it counts:
+            Public records with the same columns, and their targets or labels; whose
+            each row is, and how much it counts. These, errors and warnings are in
             :ref:`private-fit`.
-
-        Raises
-        ------
-        ValueError, CalibrationError, IncompatibleError
-            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.
@@ -562,8 +542,8 @@ class PrivateEstimator(
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
-        frozen = find_fitted_parts(self).frozen
-        refuse_frozen_on(frozen, wrapped, rows_of(features), rows_of(targets))
+        parts = find_fitted_parts(self)
+        refuse_frozen_on(parts.frozen, wrapped, rows_of(features), rows_of(targets))
         self.schema_, query, apart, base = self._find_query(
             source, estimator, data, labels
         )
@@ -640,10 +620,11 @@ class PrivateEstimator(
         self._tell_public_steps(query.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
-        self._tell_fitted_parts()
-        clusters = tags.estimator_type == "clusterer" and self.release == "auto"
-        if clusters and math.isinf(self.epsilon):
-            self.labels_ = self.predict(X)
+        leaks = [Leak.FITTED_PARTS] * bool(parts.bare)
+        assumptions = [Assumption.FROZEN_PARTS] * bool(parts.frozen)
+        if leaks or assumptions:  # of what came fitted with the estimator
+            note = "parts fitted before"
+            self._add_to_claim(leaks=leaks, assumptions=assumptions, note=note)
         blank_padding(self)
         return self
 
@@ -804,8 +785,7 @@ class PrivateEstimator(
         names = getattr(self, "feature_names_in_", None)
         schema = Schema.of(X, names)
         reference.check_schema(schema)
-        seeds = (self.random_state, None if sampler is None else sampler.random_state)
-        seed = next((seed for seed in seeds if seed is not None), None)
+        seed = (sampler or self).random_state  # which the sampler has been given
         entropy = check_random_state(seed, "random_state").bytes(16)
         known = None if sampler is None else sampler.n_records
         if known is not None:
@@ -844,16 +824,6 @@ class PrivateEstimator(
             self._add_to_claim(assumptions=found, note="steps fitted on public records")
             self._say_of_new_people(_NEW_PEOPLE)  # pairs are of the same rows
 
-    def _tell_fitted_parts(self) -> None:
-        """Say what was learned before, by parts of the estimator that came fitted."""
-        parts = find_fitted_parts(self)
-        if parts.bare:
-            self._add_to_claim(leaks=[Leak.FITTED_PARTS], note="parts fitted before")
-        if parts.frozen:
-            self._add_to_claim(
-                assumptions=[Assumption.FROZEN_PARTS], note="parts fitted before"
-            )
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if isinstance(self.estimator, type) or not hasattr(
@@ -861,12 +831,11 @@ class PrivateEstimator(
         ):
             return tags  # `fit` says what is wrong with it
         theirs = get_tags(self.estimator)
-        tags.estimator_type = theirs.estimator_type
-        tags.target_tags = theirs.target_tags
-        tags.target_tags.required = takes_targets(self.estimator)
-        tags.transformer_tags = theirs.transformer_tags
+        for name in ("estimator_type", "target_tags", "transformer_tags"):
+            setattr(tags, name, getattr(theirs, name))
         tags.regressor_tags = theirs.regressor_tags
         tags.classifier_tags = theirs.classifier_tags
+        tags.target_tags.required = takes_targets(self.estimator)
         tags.input_tags.positive_only = theirs.input_tags.positive_only
         tags.input_tags.allow_nan = theirs.input_tags.allow_nan
         if tags.transformer_tags is not None:
