@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
@@ -18,7 +17,7 @@ from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._base import Differences, Floats
 from skparisk.queries._estimator import EstimatorQuery
-from skparisk.queries._leaves import LeafQuery
+from skparisk.queries._leaves import LeafQuery, as_numbers
 from skparisk.queries._linear import CorrectionQuery, LinearQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
@@ -28,11 +27,6 @@ from skparisk.reference._records import n_rows
 _MOST_COLUMNS = 256
 # Records that steps transform together: copies of all would not fit into memory.
 _ROWS_AT_ONCE = 2**16
-
-
-def _dense(found: Any) -> Floats:
-    found = found.toarray() if issparse(found) else found
-    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +60,11 @@ class LinearStepQuery(EstimatorQuery):
 
     def prepared(self, X: Any) -> Floats:
         if self.front is None:
-            return _dense(X)
+            return as_numbers(X)
         made: Any = None
         for start in range(0, max(n_rows(X), 1), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            part = _dense(super().prepared(take_rows(X, rows)))
+            part = as_numbers(super().prepared(take_rows(X, rows)))
             if made is None:  # the others are put beside it as they come
                 made = np.empty((n_rows(X), part.shape[1]))
             made[rows] = part

@@ -6,7 +6,7 @@ vocabularies and chosen columns are no numbers, and decide the shape of later st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -101,15 +101,21 @@ def freeze_steps(
     """
     found = list(_fit_fronts(estimator, public.whole))
     if public.reference is None:
-        _refuse_structure(found)
+        fitted = [step for each in found for step in each.steps.items()]
+        if learned := [name for name, step in fitted if _has_structure(step)]:
+            raise IncompatibleError(
+                f"{' and '.join(learned)} learned what is no array of numbers, such as "
+                "categories: give X_reference, to fit such steps on public records."
+            )
         return Prepared(estimator)
 
     def chosen(found: Sequence[_Fitted]) -> dict[str, Any]:
-        steps: dict[str, Any] = {}
+        frozen: dict[str, Any] = {}
         for name, step in (item for each in found for item in each.steps.items()):
-            whole = noisy and not _is_released(name, released)
-            steps |= {name: step} if whole else _find_structure(name, step)
-        return steps
+            asked = any(place.startswith(f"steps.{name}.") for place in released)
+            whole = noisy and not asked
+            frozen |= {name: step} if whole else _find_structure(name, step)
+        return frozen
 
     steps, apart, known = chosen(found), None, False
     pool, resampled = public.pool, paired and public.is_resampled
@@ -123,9 +129,12 @@ def freeze_steps(
         except Exception:  # half is too little: what they know is said
             known = True
     prepared = _with_frozen(estimator, steps)
-    if not _can_be_fitted(prepared, public, steps):
-        steps = {name: step for name, step in steps.items() if "__" not in name}
-        prepared = _with_frozen(estimator, steps)
+    if any("__" in name for name in steps):
+        try:  # some models refuse what is frozen inside of them
+            public.fit(prepared, public.first)
+        except ValueError:
+            steps = {name: step for name, step in steps.items() if "__" not in name}
+            prepared = _with_frozen(estimator, steps)
     names = tuple(name for name, step in steps.items() if _learned(step))
     told = PublicSteps(names, names if known else ())
     return Prepared(prepared, _front_of(prepared, public), told, apart)
@@ -194,24 +203,6 @@ def _find_structure(name: str, step: Any) -> dict[str, Any]:
     for inside, member in members.items():
         found |= _find_structure(f"{name}__{inside}".removeprefix("__"), member)
     return found
-
-
-def _is_released(name: str, released: Sequence[str]) -> bool:
-    """Tell if numbers of a step are to be released by their names."""
-    return "__" not in name and any(
-        place.startswith(f"steps.{name}.") for place in released
-    )
-
-
-def _can_be_fitted(prepared: Any, public: PublicRecords, steps: Iterable[str]) -> bool:
-    """Tell if a model can be fitted with frozen steps in its pipelines."""
-    if not any("__" in name for name in steps):
-        return True
-    try:
-        public.fit(prepared, public.first)
-    except ValueError:
-        return False
-    return True
 
 
 def _front_of(prepared: Any, public: PublicRecords) -> Pipeline | None:
@@ -313,20 +304,6 @@ def _differs_on_others(front: Pipeline, pool: RecordPool) -> bool:
         apart = (new != center)[:, ~moves].mean(axis=0)
     larger = bool(moves.any() and not size < _LARGER)
     return larger or bool((apart > _RARE).any())
-
-
-def _refuse_structure(found: Iterable[_Fitted]) -> None:
-    names = [
-        name
-        for each in found
-        for name, step in each.steps.items()
-        if _has_structure(step)
-    ]
-    if names:
-        raise IncompatibleError(
-            f"{' and '.join(names)} learned what is no array of numbers, such as "
-            "categories: give X_reference, to fit such steps on public records."
-        )
 
 
 def _has_structure(fitted: Any) -> bool:
