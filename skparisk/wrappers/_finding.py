@@ -83,22 +83,6 @@ def find_released(
     None, where they depend on nothing that differs among the fits. Whether they are
     enough is told by `proven`.
     """
-    found = find_needed(fits, points, methods)
-    places: dict[str, None] = {}
-    for place in found:
-        parent = parent_of(place)
-        instead = _INSTEAD.get(known_class(_at(fits[0], parent)))
-        wanted = [place]
-        if instead is not None:
-            wanted = [f"{parent}.{name}".removeprefix(".") for name in instead]
-        places |= dict.fromkeys(wanted)
-    return tuple(places)
-
-
-def find_needed(
-    fits: Sequence[Any], points: Any, methods: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the places of learned numbers that the answers of methods depend on."""
     first, *others = [find_numbers(fitted) for fitted in fits]
     learned = [
         place
@@ -110,7 +94,7 @@ def find_needed(
     expected = _answers(changed, points, methods)
     rng = np.random.default_rng(0)
 
-    def matter(places: list[str]) -> list[str]:
+    def needed(places: list[str]) -> list[str]:
         """Return those of some places that change an answer, by halves."""
         for attempt in range(_TRIES):
             far = 4.0**attempt  # labels change only at some distance
@@ -125,9 +109,17 @@ def find_needed(
         if len(places) == 1:
             return places
         half = len(places) // 2
-        return matter(places[:half]) + matter(places[half:])
+        return needed(places[:half]) + needed(places[half:])
 
-    return tuple(matter(learned)) if learned else ()
+    places: dict[str, None] = {}
+    for place in needed(learned) if learned else ():
+        parent = parent_of(place)
+        instead = _INSTEAD.get(known_class(_at(fits[0], parent)))
+        wanted = [place]
+        if instead is not None:
+            wanted = [f"{parent}.{name}".removeprefix(".") for name in instead]
+        places |= dict.fromkeys(wanted)
+    return tuple(places)
 
 
 def proven(

@@ -362,7 +362,7 @@ class LeafTemplate:
     Its splits, importances and numbers of records are of public records.
     """
 
-    # What methods would need besides: nothing.
+    # Numbers that methods would need besides: none.
     needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
     # With what is of public records.
@@ -393,9 +393,6 @@ class LeafTemplate:
             self._inside(f"estimators_.{tree}.tree_.value")
             for tree in range(self.leaves.n_trees)
         )
-
-    def check_serves(self, method: str) -> None:
-        """Do nothing: each method is served."""
 
     def _inside(self, name: str) -> str:
         """Return where an attribute is, of a fit that may be a pipeline's last step."""

@@ -31,9 +31,9 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
         if releases_predictions(model):
             return set(methods) <= set(_PREDICTIONS[model.release])
         template = getattr(model, "template_", None)
-        if template is not None:
-            for method in methods:
-                template.check_serves(method)
+        for method in methods:
+            if template is not None and method in template.needs:
+                raise AttributeError(template.say_needs(method))
         # Some tell only once they are fitted.
         served = getattr(model, "estimator_", model.estimator)
         return all(hasattr(served, method) for method in methods)

@@ -125,20 +125,14 @@ class Template:
             ) from error
         return served
 
-    def check_serves(self, method: str) -> None:
-        """Raise AttributeError, with the reason, if a method is not served."""
-        if method not in self.needs:
-            return
-        kind, more = type(self.fitted).__name__, self.needs[method]
-        missing = [name for name in more if name not in self.places]
+    def say_needs(self, method: str) -> str:
+        """Say why a method is not served."""
+        what = f"{method} of {type(self.fitted).__name__} needs"
+        missing = [name for name in self.needs[method] if name not in self.places]
         if not missing:
-            raise AttributeError(
-                f"{method} of {kind} needs more than released numbers."
-            )
-        raise AttributeError(
-            f"{method} of {kind} needs {' and '.join(missing)} as well: give "
-            f"release={(*self.places, *missing)!r}."
-        )
+            return f"{what} more than released numbers."
+        release = (*self.places, *missing)
+        return f"{what} {' and '.join(missing)} as well: give release={release!r}."
 
 
 def _without_records(base: Any, fits: Sequence[Any]) -> Any:
