@@ -29,6 +29,8 @@ from skparisk.queries._leaves import (
     ResidualAddend,
     ResidualsQuery,
     TargetAddend,
+    as_tree_input,
+    transform_each,
 )
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
@@ -230,22 +232,17 @@ def make_leaf_query(
         addend: Addend = _find_target_addend(y, reference, public.most_rows)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
-    trees = [_Walk(tree) for tree in _trees_of(model)]
-
-    nodes = _numbered([np.arange(tree.n_nodes) for tree in trees])
-    every = Leaves(model, nodes, int(nodes[-1][-1]) + 1, before)
-    check_apart(every, X, model)
-    whole = LeafQuery(every, addend, 0)
-    sums = whole(X, y).reshape(every.n_cells, -1)
-    known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
+    trees, added = _trees_of(model), addend(y)
+    records = as_tree_input(transform_each(before, X))
+    known = [tree.decision_path(records).T @ added for tree in trees]
     share = n_records / n_rows(X)
     expected = [share * _count(addend, own) for own in known]
     fewest = 0.0 if guessed else _FEWEST_EXPECTED
     cells, n_cells = _cut(trees, expected, fewest, addend.n_columns)
     leaves = Leaves(model, cells, n_cells, before)
+    check_apart(leaves, X, model)
 
-    in_cells = replace(whole, leaves=leaves)
-    known_in_cells = in_cells(X, y).reshape(n_cells, -1)
+    known_in_cells = LeafQuery(leaves, addend, 0)(X, y).reshape(n_cells, -1)
     # Through much noise nothing is seen but which class has more records in a leaf.
     loud = bounded and 2 * len(trees) / epsilon > _WORTH_SHARES * n_records
     if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
@@ -267,7 +264,7 @@ def make_leaf_query(
         in_nodes=tuple(known),
         in_cells=known_in_cells,
         share=0.0 if guessed else share,
-        squares=(addend(y) ** 2).sum(axis=0),
+        squares=(added**2).sum(axis=0),
     )
     return replace(query, template=template, public_steps=public_steps), None
 
@@ -409,11 +406,13 @@ class LeafTemplate:
         for tree, cells, known in zip(
             _trees_of(find_trees(served)), self.leaves.cells, self.in_nodes, strict=True
         ):
-            found = values[cells]
-            if pool:  # leaves below a cell keep some of what is public there
-                inside = _Walk(tree).is_below(cells)
-                found[inside, 0] = below(found[inside, 0], known[inside])
-            tree.value[cells >= 0] = found[cells >= 0]
+            is_leaf = cells >= 0
+            own = cells[is_leaf]
+            found = values[own]
+            if pool:  # leaves that share a cell keep some of what is public there
+                parts = np.bincount(own)[own] > 1
+                found[parts, 0] = below(found[parts, 0], known[is_leaf][parts])
+            tree.value[is_leaf] = found
         return served
 
     def private_weight(self, deviation: Floats) -> float:
@@ -498,56 +497,6 @@ class ResidualsTemplate(LeafTemplate):
         return served
 
 
-class _Walk:
-    """The nodes of a tree, level by level: parents come before their children."""
-
-    def __init__(self, tree: Any) -> None:
-        self.n_nodes = int(tree.node_count)
-        left, right = tree.children_left, tree.children_right
-        self.levels: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
-        nodes = np.array([0])
-        while (nodes := nodes[left[nodes] >= 0]).size:
-            children = np.array([left[nodes], right[nodes]])
-            self.levels.append((nodes, children))
-            nodes = children.ravel()
-
-    def add_up(self, sums: Floats) -> Floats:
-        """Return sums of leaves for all nodes."""
-        added = sums.copy()
-        for nodes, children in reversed(self.levels):
-            added[nodes] = added[children].sum(axis=0)
-        return added
-
-    def least_below(self, expected: Floats) -> Floats:
-        """Return, for each node, what the parts have that it is split into, at least.
-
-        Neither that split nor one above it leaves less to a child; 0 for leaves.
-        """
-        least, above = np.zeros(self.n_nodes), np.full(self.n_nodes, np.inf)
-        for nodes, children in self.levels:
-            least[nodes] = np.minimum(expected[children].min(axis=0), above[nodes])
-            above[children] = least[nodes]
-        return least
-
-    def cut(self, is_split: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the node at which each one is cut off; -1 for those that are split."""
-        cells = np.where(is_split, -1, 0)
-        for nodes, children in self.levels:
-            cells[children] = np.where(
-                is_split[children],
-                -1,
-                np.where(is_split[nodes], children, cells[nodes]),
-            )
-        return cells
-
-    def is_below(self, cells: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Tell which nodes are below the one that is their cell."""
-        found = np.zeros(self.n_nodes, dtype=bool)
-        for nodes, children in self.levels:
-            found[children] = cells[children] == cells[nodes]
-        return found & (cells >= 0)
-
-
 def _trees_of(model: Any) -> list[Any]:
     """Return the trees of a fitted tree or forest."""
     if hasattr(model, "tree_"):
@@ -561,31 +510,52 @@ def _count(addend: Addend, sums: Floats) -> Floats:
     return np.asarray(counts.sum(axis=1))
 
 
-def _numbered(numbers: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], ...]:
-    """Return whole numbers of several trees, so that each has its own; -1 stays."""
-    start, found = 0, []
-    for each in numbers:
-        found.append(np.where(each < 0, -1, each + start))
-        start += int(each.max()) + 1
-    return tuple(found)
+def _parents(tree: Any) -> NDArray[np.intp]:
+    """Return the parent of each node; that of the root is the root."""
+    parents = np.zeros(tree.node_count, dtype=np.intp)
+    split = np.flatnonzero(tree.children_left >= 0)
+    for children in (tree.children_left, tree.children_right):
+        parents[children[split]] = split
+    return parents
+
+
+def _least_below(tree: Any, expected: Floats) -> Floats:
+    """Return, for each node, what the parts have that it is split into, at least.
+
+    Neither that split nor one above it leaves less to a child; 0 for leaves.
+    """
+    left, right = tree.children_left, tree.children_right
+    parts = np.where(left < 0, 0.0, np.minimum(expected[left], expected[right]))
+    least = parts
+    above = parents = _parents(tree)
+    while above.any():
+        least, above = np.minimum(least, parts[above]), parents[above]
+    return np.minimum(least, parts[0])
 
 
 def _cut(
-    trees: Sequence[_Walk], expected: Sequence[Floats], fewest: float, n_columns: int
+    trees: Sequence[Any], expected: Sequence[Floats], fewest: float, n_columns: int
 ) -> tuple[tuple[NDArray[np.intp], ...], int]:
-    """Return the cells of all nodes: those with enough records, as many as can be."""
-    least = [tree.least_below(own) for tree, own in zip(trees, expected, strict=True)]
+    """Return the cells of leaves, and how many: as many as can be with enough records.
+
+    Other nodes have -1.
+    """
+    least = [_least_below(tree, own) for tree, own in zip(trees, expected, strict=True)]
     ranked = np.sort(np.concatenate(least))[::-1]
     # A tree has one cell more than splits.
     most = max(_MOST_OUTPUTS // n_columns - len(trees), 0)
     beyond = ranked[most] if most < len(ranked) else 0.0
-    cells = []
+    cells, n_cells = [], 0
     for tree, own in zip(trees, least, strict=True):
-        nodes = tree.cut((own >= fewest) & (own > beyond))
-        found, numbers = np.unique(nodes, return_inverse=True)
-        cells.append(numbers - int(found[0] < 0))
-    numbered = _numbered(cells)
-    return numbered, int(max(each.max() for each in numbered)) + 1
+        is_split, parents = (own >= fewest) & (own > beyond), _parents(tree)
+        tops = np.flatnonzero(tree.children_left < 0)  # of what each leaf is part of
+        while (rises := ~is_split[parents[tops]] & (tops > 0)).any():
+            tops = np.where(rises, parents[tops], tops)
+        found, numbers = np.unique(tops, return_inverse=True)
+        cells.append(np.full(tree.node_count, -1))
+        cells[-1][tree.children_left < 0] = numbers + n_cells
+        n_cells += len(found)
+    return tuple(cells), n_cells
 
 
 def _check_public(estimator: Any, public: PublicRecords) -> Reference:
