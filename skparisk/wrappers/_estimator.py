@@ -307,11 +307,6 @@ def _check_records(estimator: Any) -> None:
         )
 
 
-_NEW_PEOPLE = (
-    "not known: they may have what steps that were fitted on this table do not know"
-)
-
-
 class PrivateEstimator(
     ServedMethods, Unpadded, PrivateMixin, CorrectionMixin, BaseEstimator
 ):
@@ -667,20 +662,16 @@ class PrivateEstimator(
         allow_nan = tags.input_tags.allow_nan or has_parts(estimator)
         if not takes_targets(estimator):
             return validate_private_records(self, X, allow_nan=allow_nan), None
-        if tags.estimator_type == "classifier":
-            if getattr(y, "shape", ())[1:] > (1,):
-                raise IncompatibleError(SEVERAL_LABELS.format(type(estimator).__name__))
-            features, labels = validate_private_records(self, X, y, allow_nan=allow_nan)
-            return features, labels
+        classifies, several = is_classifier(estimator), tags.target_tags.multi_output
+        if classifies and getattr(y, "shape", ())[1:] > (1,):
+            raise IncompatibleError(SEVERAL_LABELS.format(type(estimator).__name__))
+        numbers = {} if classifies else {"multi_output": several, "y_numeric": True}
         features, targets = validate_private_records(
-            self,
-            X,
-            y,
-            allow_nan=allow_nan,
-            multi_output=tags.target_tags.multi_output,
-            y_numeric=True,
+            self, X, y, allow_nan=allow_nan, **numbers
         )
-        return features, hide_values(np.asarray, targets, dtype=np.float64)
+        if not classifies:
+            targets = hide_values(np.asarray, targets, dtype=np.float64)
+        return features, targets
 
     def _find_query(
         self,
@@ -783,37 +774,31 @@ class PrivateEstimator(
             return PublicRecords.make_up(X, y, labels, n_records=data.n_records)
         reference = as_reference(reference)
         names = getattr(self, "feature_names_in_", None)
-        schema = Schema.of(X, names)
-        reference.check_schema(schema)
+        reference.check_schema(Schema.of(X, names))
         seed = (sampler or self).random_state  # which the sampler has been given
         entropy = check_random_state(seed, "random_state").bytes(16)
-        known = None if sampler is None else sampler.n_records
-        if known is not None:
-            check_at_least(known, "n_records", 1)
-        n_records = data.n_records if known is None else known
+        n_records = getattr(sampler, "n_records", None)
+        n_records = data.n_records if n_records is None else n_records
+        check_at_least(n_records, "n_records", 1)
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        drawn = PublicRecords.draw(
+        return PublicRecords.draw(
             estimator,
             reference,
             n_records,
             root,
             labels,
+            max_rows=self.max_rows,
             whole_alone=self._sums_leaves,
         )
-        return replace(drawn, max_rows=self.max_rows)
 
     def _tell_public_steps(self, steps: PublicSteps) -> None:
         """Say which steps were fitted on public records, and so are not private."""
         self.public_steps_ = steps.names
-        found = []
-        if steps.names:
-            found.append(Assumption.PUBLIC_STEPS)
-        claim = self.certificate_
+        found = [Assumption.PUBLIC_STEPS] * bool(steps.names)
+        proven = self.certificate_.require_evidence().calibration == "bound"
         # Pairs of a secret sample are of other records than steps were fitted on.
-        apart = (
-            claim.protects_membership or claim.require_evidence().calibration == "bound"
-        )
+        apart = self.certificate_.protects_membership or proven
         if steps.supervised and not apart:
             said = PROVISOS[Assumption.SUPERVISED_STEPS]
             warn_caller(
@@ -822,7 +807,10 @@ class PrivateEstimator(
             found.append(Assumption.SUPERVISED_STEPS)
         if found:
             self._add_to_claim(assumptions=found, note="steps fitted on public records")
-            self._say_of_new_people(_NEW_PEOPLE)  # pairs are of the same rows
+            self._say_of_new_people(  # pairs are of the same rows
+                "not known: they may have what steps that were fitted on this table do "
+                "not know"
+            )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -831,10 +819,9 @@ class PrivateEstimator(
         ):
             return tags  # `fit` says what is wrong with it
         theirs = get_tags(self.estimator)
-        for name in ("estimator_type", "target_tags", "transformer_tags"):
+        kinds = ("target", "transformer", "regressor", "classifier")
+        for name in ("estimator_type", *(f"{kind}_tags" for kind in kinds)):
             setattr(tags, name, getattr(theirs, name))
-        tags.regressor_tags = theirs.regressor_tags
-        tags.classifier_tags = theirs.classifier_tags
         tags.target_tags.required = takes_targets(self.estimator)
         tags.input_tags.positive_only = theirs.input_tags.positive_only
         tags.input_tags.allow_nan = theirs.input_tags.allow_nan

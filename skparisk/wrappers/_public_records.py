@@ -115,7 +115,8 @@ class PublicRecords:
         root: np.random.SeedSequence,
         labels: PublicClasses | None,
         *,
-        whole_alone: bool = False,
+        max_rows: int | None,
+        whole_alone: bool,
     ) -> Self:
         """Draw from a reference, until an estimator can be fitted.
 
@@ -129,7 +130,7 @@ class PublicRecords:
                 _draw_one(estimator, reference, size, seeds, labels)
                 for size, seeds in zip(_sizes(n_records), root.spawn(3), strict=True)
             ]
-        return cls(databases, whole or databases[0], reference, n_records)
+        return cls(databases, whole or databases[0], reference, n_records, max_rows)
 
     @classmethod
     def make_up(
