@@ -719,7 +719,7 @@ class PrivateEstimator(
             query, base = make_query(
                 self, estimator, public, labels, data.features, steps
             )
-        return public.schema, query, steps.table, base if public.is_resampled else None
+        return public.schema, query, steps.table, base if public.table else None
 
     def _find_correction(
         self,

@@ -247,13 +247,11 @@ def make_leaf_query(
     loud = bounded and 2 * len(trees) / epsilon > _WORTH_SHARES * n_records
     if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
         addend = MarginAddend(addend.classes)
-    supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
+    supervised = (_SPLITS,) if public.table is not None and not guessed else ()
     public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
     if isinstance(addend, TargetAddend) and math.isfinite(epsilon) and not guessed:
-        of_table = paired and public.is_resampled
-        return _leave_residuals(
-            estimator, public, fitted, leaves, public_steps, of_table=of_table
-        )
+        table = public.table if paired else None
+        return _leave_residuals(estimator, public, fitted, leaves, public_steps, table)
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
     template = LeafTemplate(
@@ -275,8 +273,7 @@ def _leave_residuals(
     fitted: Any,
     leaves: Leaves,
     public_steps: PublicSteps,
-    *,
-    of_table: bool,
+    table: TableReference | None,
 ) -> tuple[ResidualsQuery, TableReference | None]:
     """Return sums of what public trees leave of targets, and the rows for pairs.
 
@@ -308,7 +305,6 @@ def _leave_residuals(
     unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
     reach = np.maximum(size, _REACH * unit)
     addend = ResidualAddend(-reach, reach, 0 * unit, unit, public.most_rows)
-    table = public.reference_table if of_table else None
     if table is not None:
         table = table._cross_fitted((predicted + left).reshape(given.shape))
     counts = np.bincount(leaves.of(X).ravel(), minlength=leaves.n_cells)
@@ -640,9 +636,8 @@ def make_centers_query(
         )
     every, apart = public.whole[0], None
     made_of = every
-    if paired and public.is_resampled:
-        assert public.reference_table is not None
-        half, apart = public.reference_table._split_off(None)
+    if paired and public.table is not None:
+        half, apart = public.table._split_off(None)
         made_of, _ = public.pool.take(half)
     fitted = public.fit(estimator, (made_of, None))
     before = steps_before(fitted)
@@ -670,7 +665,7 @@ def make_centers_query(
         leaves=cells,
         in_nodes=(),
         in_cells=in_cells,
-        share=public.n_rows / n_rows(every) if public.is_resampled else 0.0,
+        share=public.n_rows / n_rows(every) if public.table is not None else 0.0,
         squares=(added**2).sum(axis=0),
     )
     told = PublicSteps((*step_names(before), _CENTERS))

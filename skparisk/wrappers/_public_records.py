@@ -62,8 +62,7 @@ class PublicRecords:
     @property
     def pool(self) -> RecordPool:
         """The records for public steps, of which some may be of one person."""
-        known = self.reference.whole if self.reference is not None else None
-        ends = None if known is None or not self.is_resampled else known.ends
+        ends = None if self.table is None else self.table.pool.ends
         return RecordPool(*self.whole, ends)
 
     @property
@@ -74,8 +73,8 @@ class PublicRecords:
     @property
     def n_rows(self) -> float:
         """About how many private rows there are: people have as many as public ones."""
-        table = self.reference_table
-        sizes = None if table is None else table.pool.sizes
+        known = self.reference
+        sizes = known.pool.sizes if isinstance(known, TableReference) else None
         if sizes is None:
             return self.n_records
         most = sizes.max() if self.max_rows is None else self.max_rows
@@ -90,16 +89,12 @@ class PublicRecords:
         return self.n_records if known is None else known.most_rows(self.n_records)
 
     @property
-    def is_resampled(self) -> bool:
-        """Whether the structure is from records that pairs are sampled from."""
-        apart = not self.databases or self.whole is not self.databases[0]
-        return apart and self.reference_table is not None
-
-    @property
-    def reference_table(self) -> TableReference | None:
-        """The table that records are from, if it is one."""
-        found = self.reference
-        return found if isinstance(found, TableReference) else None
+    def table(self) -> TableReference | None:
+        """The table whose rows both structure and pairs are from, if it is one."""
+        known = self.reference
+        if isinstance(known, TableReference) and known.whole is not None:
+            return known
+        return None
 
     @property
     def schema(self) -> Schema:
@@ -182,7 +177,7 @@ class PublicRecords:
         Or else the first of these.
         """
         fits = [self.fit(estimator, database) for database in self.databases]
-        base = self.fit(estimator, self.whole) if self.is_resampled else fits[0]
+        base = self.fit(estimator, self.whole) if self.table else fits[0]
         return fits, base
 
     def fit(self, estimator: Any, database: Database) -> Any:

@@ -118,11 +118,10 @@ def freeze_steps(
         return frozen
 
     steps, apart, known = chosen(found), None, False
-    pool, resampled = public.pool, paired and public.is_resampled
-    if steps and resampled and any(_knows_its_rows(each, pool) for each in found):
-        assert public.reference_table is not None
+    pool, table = public.pool, public.table if paired else None
+    if steps and table and any(_knows_its_rows(each, pool) for each in found):
         classes = pool.y if is_classifier(estimator) else None
-        half, others = public.reference_table._split_off(classes)
+        half, others = table._split_off(classes)
         try:
             steps = chosen(list(_fit_fronts(estimator, pool.take(half))))
             apart = others
