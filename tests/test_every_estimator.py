@@ -32,7 +32,7 @@ from wrapped import SECOND, numbers_reached, private
 from skparisk import CalibrationError, IncompatibleError
 from skparisk.queries import LeafQuery
 from skparisk.queries._state import read
-from skparisk.wrappers._finding import METHODS, main_methods
+from skparisk.wrappers._template import METHODS, main_methods
 
 PAGE = Path(__file__).parent.parent / "docs" / "estimators.rst"
 with warnings.catch_warnings():

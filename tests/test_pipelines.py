@@ -56,7 +56,7 @@ from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
-from skparisk.wrappers import _public_steps
+from skparisk.wrappers import _public
 
 N_PUBLIC, N_PRIVATE = 80, 300
 SEEDS = {"random_state": 0, "noise_random_state": 0}
@@ -575,7 +575,7 @@ def test_the_risk_holds_for_new_people_behind_steps_that_look_at_targets(monkeyp
     kept = [beyond(seed) for seed in range(24)]
     error = np.std(kept) / np.sqrt(len(kept))
     assert np.mean(kept) < 0.1 + 3 * error
-    monkeypatch.setattr(_public_steps, "_knows_its_rows", lambda *arguments: False)
+    monkeypatch.setattr(_public, "_knows_its_rows", lambda *arguments: False)
     broken = [beyond(seed) for seed in range(24)]
     assert np.mean(broken) > 0.1 + 2 * np.std(broken) / np.sqrt(len(broken))
     assert np.mean(broken) > 1.5 * np.mean(kept)

@@ -76,7 +76,7 @@ def test_of_very_many_records_public_fits_are_to_fewer(monkeypatch):
     answer = whole(frame, y)
     monkeypatch.setattr("skparisk.wrappers._linear_steps._ROWS_AT_ONCE", 16)
     np.testing.assert_allclose(whole(frame, y), answer, rtol=1e-12)
-    monkeypatch.setattr("skparisk.wrappers._public_records._MOST_RECORDS", 20)
+    monkeypatch.setattr("skparisk.wrappers._public._MOST_RECORDS", 20)
     monkeypatch.setattr(PrivateEstimator, "_find_public_fit", lambda *arguments: None)
     Counting.sizes.clear()
     model = fit(make_pipeline(encoder(), Counting()))

@@ -50,7 +50,7 @@ from wrapped import (
 )
 
 from skparisk import PrivacyLeakWarning
-from skparisk.wrappers._finding import complete, known_class
+from skparisk.wrappers._template import complete, known_class
 
 # What is served without noise is the estimator itself
 

@@ -66,7 +66,6 @@ from skparisk.reference import TableReference, as_reference
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.wrappers._finding import find_align
 from skparisk.wrappers._forests import (
     LeafTemplate,
     find_centers,
@@ -76,9 +75,8 @@ from skparisk.wrappers._forests import (
 )
 from skparisk.wrappers._linear_steps import LinearStepQuery, linear_step
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
-from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
-from skparisk.wrappers._template import Template, serve
+from skparisk.wrappers._public import Prepared, PublicRecords, PublicSteps, freeze_steps
+from skparisk.wrappers._template import Template, find_align, serve
 
 
 def make_query(

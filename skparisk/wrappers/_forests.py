@@ -34,9 +34,8 @@ from skparisk.queries._leaves import (
 )
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._finding import known_class
-from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import PublicSteps
+from skparisk.wrappers._public import PublicRecords, PublicSteps
+from skparisk.wrappers._template import known_class
 
 # Targets that vary by less, against the largest, do not vary: their units are that one.
 _LEAST_SPREAD = 2.0**-30
