@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import StackingRegressor
+from sklearn.ensemble import StackingRegressor, VotingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from wrapped import private
 
-from skparisk import PrivateEstimator
+from skparisk import IncompatibleError, PrivateEstimator
 
 N_RECORDS, N_ROWS = 40, 600
 
@@ -84,15 +85,19 @@ def test_of_very_many_records_public_fits_are_to_fewer(monkeypatch):
     assert model.certificate_.evidence.n_records == N_RECORDS
 
 
-@pytest.mark.slow
-def test_models_that_have_steps_inside_are_fitted_with_them():
-    binned = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge())
-    stacked = StackingRegressor([("binned", binned)], Ridge(), cv=2)
-    model = fit(make_pipeline(encoder(), stacked))
-    assert set(model.public_steps_) == {
-        *ENCODER,
-        "stackingregressor__binned__kbinsdiscretizer",
-    }
+def test_structure_that_a_model_has_inside_is_refused():
+    """Unless it is frozen: then it is public."""
+    binned = KBinsDiscretizer(3, strategy="uniform")
+    stacked = StackingRegressor([("binned", make_pipeline(binned, Ridge()))], Ridge())
+    with pytest.raises(IncompatibleError, match=r"KBinsDiscretizer and .* inside of P"):
+        fit(make_pipeline(encoder(), stacked))
+    (records, y), (public, known) = people(N_RECORDS, 0), people(N_ROWS, 1)
+    frozen = FrozenEstimator(binned.fit(public[["age"]]))
+    inside = VotingRegressor([("binned", make_pipeline(frozen, Ridge()))])
+    model = private(inside)
+    model.fit(records[["age"]], y, X_reference=public[["age"]], y_reference=known)
+    assert model.public_steps_ == ()
+    assert model.predict(records[["age"]]).shape == y.shape
 
 
 def test_models_that_have_steps_inside_are_watched_with_all_of_them():

@@ -108,7 +108,7 @@ def _find_linear(query: EstimatorQuery) -> LinearQuery | None:
     left of public rows, so that pairs of these move less than those of new people.
     """
     last = query.estimator
-    while isinstance(last, Pipeline) and (query.front or len(last) == 1):
+    if isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
     names = tuple(place.rpartition(".")[2] for place in sorted(query.shapes))
     if names != ("coef_", "intercept_")[: 1 + bool(getattr(last, "fit_intercept", 0))]:

@@ -7,8 +7,7 @@ vocabularies and chosen columns are no numbers, and decide the shape of later st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -298,8 +297,6 @@ _LARGER = 1.5
 # Share of new rows that are rare, such as those of a category.
 _RARE = 0.1
 _IDLE = ("passthrough", None)
-# Parts fitted to predictions of others.
-_NOT_OF_RECORDS = ("final_estimator",)
 
 
 @dataclass(frozen=True)
@@ -325,14 +322,6 @@ class Prepared(NamedTuple):
     table: TableReference | None = None
 
 
-class _Fitted(NamedTuple):
-    """Steps that are fitted together, by the names of parameters."""
-
-    steps: dict[str, Any]
-    # The steps of a pipeline before its last, not fitted, and what they are fitted to.
-    front: tuple[Pipeline, Database] | None = None
-
-
 def freeze_steps(
     estimator: Any,
     public: PublicRecords,
@@ -341,12 +330,11 @@ def freeze_steps(
     paired: bool,
     noisy: bool,
 ) -> Prepared:
-    """Fit the steps of pipelines before their last on public records, and freeze them.
+    """Fit the steps of a pipeline before its last on public records, and freeze them.
 
-    Also of pipelines inside a model, if it can be fitted with such steps. Without
-    noise, or if numbers of a step are `released`, only learned structure is frozen: a
-    step, or members of a ColumnTransformer or FeatureUnion. Members of one at the end
-    are frozen as well.
+    Without noise, or if numbers of a step are `released`, only learned structure is
+    frozen: a step, or members of a ColumnTransformer or FeatureUnion. Members of one at
+    the end are frozen as well.
 
     If steps fit rows that they have seen better than others, as those that look at
     targets do, they are fitted to half of the table where pairs are drawn from it
@@ -357,95 +345,74 @@ def freeze_steps(
     IncompatibleError
         If a step learns structure, and there is no reference.
     """
-    found = list(_fit_fronts(estimator, public.whole))
+    fitted = _fit_steps(estimator, public.whole)
     if public.reference is None:
-        fitted = [step for each in found for step in each.steps.items()]
-        if learned := [name for name, step in fitted if _has_structure(step)]:
+        if learned := [name for name, step in fitted.items() if _has_structure(step)]:
             raise IncompatibleError(
                 f"{' and '.join(learned)} learned what is no array of numbers, such as "
                 "categories: give X_reference, to fit such steps on public records."
             )
         return Prepared(estimator)
 
-    def chosen(found: Sequence[_Fitted]) -> dict[str, Any]:
+    def chosen(fitted: dict[str, Any]) -> dict[str, Any]:
         frozen: dict[str, Any] = {}
-        for name, step in (item for each in found for item in each.steps.items()):
+        for name, step in fitted.items():
             asked = any(place.startswith(f"steps.{name}.") for place in released)
             whole = noisy and not asked
             frozen |= {name: step} if whole else _find_structure(name, step)
         return frozen
 
-    steps, apart, known = chosen(found), None, False
+    steps, apart, known = chosen(fitted), None, False
     pool, table = public.pool, public.table if paired else None
-    if steps and table and any(_knows_its_rows(each, pool) for each in found):
+    if steps and table and _knows_its_rows(estimator, fitted, pool):
         classes = pool.y if is_classifier(estimator) else None
         half, others = table._split_off(classes)
         try:
-            steps = chosen(list(_fit_fronts(estimator, pool.take(half))))
+            steps = chosen(_fit_steps(estimator, pool.take(half)))
             apart = others
         except Exception:  # half is too little: what they know is said
             known = True
-    prepared = _with_frozen(estimator, steps)
-    if any("__" in name for name in steps):
-        try:  # some models refuse what is frozen inside of them
-            public.fit(prepared, public.first)
-        except ValueError:
-            steps = {name: step for name, step in steps.items() if "__" not in name}
-            prepared = _with_frozen(estimator, steps)
+    prepared = estimator
+    if steps:
+        frozen = {name: FrozenEstimator(step) for name, step in steps.items()}
+        prepared = clone(estimator).set_params(**frozen)
     names = tuple(name for name, step in steps.items() if learned_numbers(step))
     told = PublicSteps(names, names if known else ())
     return Prepared(prepared, _front_of(prepared, public), told, apart)
 
 
-def _with_frozen(estimator: Any, steps: dict[str, Any]) -> Any:
-    frozen = {name: FrozenEstimator(step) for name, step in steps.items()}
-    return clone(estimator).set_params(**frozen) if frozen else estimator
+def _split(estimator: Any) -> tuple[Pipeline | None, str, Any]:
+    """Return the steps before the last one that does anything, its name, and it."""
+    if not isinstance(estimator, Pipeline):
+        return None, "", estimator
+    places = [at for at, (_, step) in enumerate(estimator.steps) if step not in _IDLE]
+    at = max(places, default=0)
+    return estimator[:at], *estimator.steps[at]
 
 
-def _fit_fronts(
-    estimator: Any, database: Database, prefix: str = ""
-) -> Iterator[_Fitted]:
-    """Fit steps of pipelines to public records, and members that learn structure."""
+def _fit_steps(estimator: Any, database: Database) -> dict[str, Any]:
+    """Fit the steps of a pipeline before its last to public records, by their names.
+
+    And members that learn structure, of a last step that has such.
+    """
+    front, last_name, last = _split(estimator)
+    steps: dict[str, Any] = {}
     X, y = database
-    if isinstance(estimator, Pipeline):
-        places = [
-            at for at, (_, step) in enumerate(estimator.steps) if step not in _IDLE
-        ]
-        at = max(places, default=0)  # of the last step that does anything
-        front, last, steps = estimator[:at], estimator.steps[at], {}
-        with silenced():
-            prepared = copy_records(X)
-            for name, step in front.steps:
-                if step in _IDLE:
-                    continue
-                fitted = step if isinstance(step, FrozenEstimator) else clone(step)
-                if hasattr(fitted, "fit_transform"):
-                    prepared = fitted.fit_transform(prepared, y)
-                else:
-                    prepared = fitted.fit(prepared, y).transform(prepared)
-                if fitted is not step:
-                    steps[prefix + name] = fitted
-        if steps:
-            yield _Fitted(steps, (front, database))
-        yield from _fit_fronts(last[1], (prepared, y), f"{prefix}{last[0]}__")
-    elif isinstance(estimator, ColumnTransformer | FeatureUnion):
-        with silenced():
-            whole = clone(estimator).fit(copy_records(X), y)
-        yield _Fitted(_find_structure(prefix.removesuffix("__"), whole))
-    elif _passes_records_on(estimator):
-        for name, part in estimator.get_params().items():
-            if "__" in name or not hasattr(part, "predict") or name in _NOT_OF_RECORDS:
+    with silenced():
+        prepared = copy_records(X)
+        for name, step in front.steps if front is not None else ():
+            if step in _IDLE:
                 continue
-            with suppress(Exception):  # its model may fit it to something else
-                yield from list(_fit_fronts(part, database, f"{prefix}{name}__"))
-
-
-def _passes_records_on(estimator: Any) -> bool:
-    """Tell if models inside a model are fitted to its records, of the same columns."""
-    chooses = getattr(estimator, "bootstrap_features", False)
-    chooses |= hasattr(estimator, "get_support")
-    ours = type(estimator).__module__.startswith("sklearn.")
-    return ours and hasattr(estimator, "predict") and not chooses
+            fitted = step if isinstance(step, FrozenEstimator) else clone(step)
+            if hasattr(fitted, "fit_transform"):
+                prepared = fitted.fit_transform(prepared, y)
+            else:
+                prepared = fitted.fit(prepared, y).transform(prepared)
+            if fitted is not step:
+                steps[name] = fitted
+        if isinstance(last, ColumnTransformer | FeatureUnion):
+            steps |= _find_structure(last_name, clone(last).fit(prepared, y))
+    return steps
 
 
 def _find_structure(name: str, step: Any) -> dict[str, Any]:
@@ -463,22 +430,13 @@ def _find_structure(name: str, step: Any) -> dict[str, Any]:
 
 
 def _front_of(prepared: Any, public: PublicRecords) -> Pipeline | None:
-    """Return the steps before the last, if records are transformed by themselves.
-
-    Also those of a pipeline that is the last step, by the names of parameters.
-    """
-    steps: list[tuple[str, Any]] = []
-    last, prefix = prepared, ""
-    while isinstance(last, Pipeline):
-        steps += [(prefix + name, step) for name, step in last.steps[:-1]]
-        name, last = last.steps[-1]
-        prefix += f"{name}__"
-    frozen = all(
-        step in _IDLE or isinstance(step, FrozenEstimator) for _, step in steps
-    )
-    if not (steps and frozen):
+    """Return the steps before the last, if records are transformed by themselves."""
+    if not isinstance(prepared, Pipeline) or len(prepared) == 1:
         return None
-    front = Pipeline(steps)
+    front = prepared[:-1]
+    steps = [step for _, step in front.steps if step not in _IDLE]
+    if not all(isinstance(step, FrozenEstimator) for step in steps):
+        return None
     try:  # all records, and a database of them
         alone = _transforms_alone(front, public.whole[0])
         if alone and public.first is not public.whole:
@@ -511,18 +469,19 @@ def _are_alike(one: Any, other: Any) -> bool:
     return all(same_but_for(_SAME_ALONE, *column) for column in columns)
 
 
-def _knows_its_rows(found: _Fitted, whole: RecordPool) -> bool:
+def _knows_its_rows(estimator: Any, steps: dict[str, Any], pool: RecordPool) -> bool:
     """Tell if steps would transform rows otherwise, had they not been fitted to these.
 
     If other targets would change them; or if what a fit to half of the rows makes of
     the others is larger, so that pairs of new people are further apart. Or if that
     cannot be told, of other than numbers, or as they cannot be fitted to half.
     """
-    if found.front is None or not any(map(learned_numbers, found.steps.values())):
+    front, _, _ = _split(estimator)
+    names = () if front is None else front.named_steps
+    if not any(learned_numbers(steps[name]) for name in names if name in steps):
         return False
     try:
-        front, database = found.front
-        return _differs_on_others(front, whole.like(*database))
+        return _differs_on_others(front, pool)
     except Exception:
         return True
 

@@ -28,6 +28,7 @@ from sklearn.base import (
     is_classifier,
     is_regressor,
 )
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,9 +40,16 @@ from skparisk.core.release import silenced
 from skparisk.queries import PredictionReader, Reader
 from skparisk.queries._base import same_but_for
 from skparisk.queries._estimator import Align, has_parts
-from skparisk.queries._state import Numbers, fill, find_numbers, parent_of, read
+from skparisk.queries._state import (
+    Numbers,
+    fill,
+    find_numbers,
+    find_places,
+    parent_of,
+    read,
+)
 
-_NAMES = ("feature_names_in_", "n_features_in_")
+_NAMES = ("classes_", "feature_names_in_", "n_features_in_")
 
 Answer: TypeAlias = NDArray[Any] | Exception
 
@@ -433,6 +441,8 @@ def learns_structure(fitted: Any) -> bool:
 
     By the estimator itself, not by steps inside it.
     """
+    if isinstance(fitted, FrozenEstimator):
+        return False
     if hasattr(fitted, "get_support") or hasattr(fitted, "component_indices_"):
         return True
     if getattr(fitted, "indicator_", None) is not None:
@@ -538,6 +548,7 @@ class Template:
         `known` tells if its other numbers may be used, as public ones.
         """
         fitted = _without_records(base, fits)
+        _check_parts(fitted)
         if not known:
             _blank(fitted, fits[1:], places)
         served = proven([fitted, *fits[1:]], points, places)
@@ -570,6 +581,25 @@ class Template:
             return f"{what} more than released numbers."
         release = (*self.places, *missing)
         return f"{what} {' and '.join(missing)} as well: give release={release!r}."
+
+
+def _check_parts(fitted: Any) -> None:
+    """Refuse a part that learned structure, which private fits would learn anew."""
+    parts = [part for _, part in find_places(fitted) if hasattr(part, "get_params")]
+    hidden = [
+        type(part).__name__
+        for part in parts
+        if hasattr(part, "transform")
+        and not hasattr(part, "predict")
+        and learns_structure(part)
+    ]
+    if hidden:
+        raise IncompatibleError(
+            f"{' and '.join(dict.fromkeys(hidden))} inside of {type(fitted).__name__} "
+            "learned what is no array of numbers, such as categories, and noise cannot "
+            "be added to that: let it be a step of a Pipeline in front, or fit it on "
+            "public records, and put it there in a FrozenEstimator."
+        )
 
 
 def _without_records(base: Any, fits: Sequence[Any]) -> Any:
