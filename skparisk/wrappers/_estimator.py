@@ -106,11 +106,9 @@ def make_query(
         names = released_names(model)
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
-        if names is None:
-            template = Template.find(fits, base, public.points, known)
-        else:
+        if names is not None:
             AttributeReader(names)(base)  # says what is no number
-            template = Template.of(fits, base, public.points, names, known)
+        template = Template.of(fits, base, public.points, names, known)
         reader = AttributeReader(template.places)
     numbers = _read_public(reader, base)
     public.check_repeatable(prepared, fits[0], reader)

@@ -28,11 +28,15 @@ from skparisk.queries import Reader
 from skparisk.queries._base import same_but_for
 from skparisk.queries._estimator import takes_targets
 from skparisk.queries._labels import label_codes
-from skparisk.queries._state import find_places
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema, frame_like, n_rows
-from skparisk.wrappers._template import answer_alike, learned_numbers, learns_structure
+from skparisk.wrappers._template import (
+    answer_alike,
+    learned_numbers,
+    learns_structure,
+    structured_parts,
+)
 
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
@@ -524,5 +528,4 @@ def _differs_on_others(front: Pipeline, pool: RecordPool) -> bool:
 
 def _has_structure(fitted: Any) -> bool:
     """Tell if a step learned structure, or a part of it did."""
-    inside = [part for _, part in find_places(fitted) if hasattr(part, "get_params")]
-    return any(map(learns_structure, (fitted, *inside)))
+    return learns_structure(fitted) or bool(structured_parts(fitted))

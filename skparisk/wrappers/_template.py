@@ -436,6 +436,12 @@ def complete(estimator: Any, released: Numbers) -> Attributes:
 # Structure, which is no array of numbers
 
 
+def structured_parts(fitted: Any) -> list[Any]:
+    """Return the parts inside of an estimator that learned structure."""
+    inside = [part for _, part in find_places(fitted) if hasattr(part, "get_params")]
+    return [part for part in inside if learns_structure(part)]
+
+
 def learns_structure(fitted: Any) -> bool:
     """Tell if words, arrays of several shapes, or chosen columns or rows were learned.
 
@@ -496,57 +502,23 @@ class Template:
     needs: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def find(
-        cls,
-        fits: Sequence[Any],
-        base: Any,
-        points: Any,
-        known: bool,
-    ) -> Self:
-        """Find the least that has to be released to serve what an estimator is for."""
-        kind = type(fits[0]).__name__
-        methods = main_methods(fits[0])
-        if not methods:
-            raise ValueError(
-                f"release='auto' does not know what {kind} is for, as it has none of "
-                f"{', '.join(METHODS)}, and answers about no records but those that "
-                "it is fitted to: take an estimator that has one, or name the fitted "
-                "attributes to release."
-            )
-        check_answers(fits[0], points, methods)
-        if methods == ("transform",) and learns_structure(fits[0]):
-            raise IncompatibleError(
-                f"What {kind} learns is no array of numbers, such as categories or "
-                "chosen columns, and noise cannot be added to that. Fit it on public "
-                "records, or let it be a step of a Pipeline, where that is done."
-            )
-        places = find_released(fits, points, methods)
-        if not places and proven(fits, points, (), methods) == methods:
-            raise IncompatibleError(
-                f"release='auto' finds nothing that {kind} has learned: fits to "
-                "several databases answer alike. If it learns nothing, it can be used "
-                "as it is, or be a step of a Pipeline. Else fit it on public records, "
-                "or name what to release."
-            )
-        found = cls.of(fits, base, points, places, known)
-        missing = [name for name in methods if name in found.needs]
-        if missing:
-            raise IncompatibleError(_say_why_not(fits[0], missing))
-        return found
-
-    @classmethod
     def of(
         cls,
         fits: Sequence[Any],
         base: Any,
         points: Any,
-        places: tuple[str, ...],
+        places: tuple[str, ...] | None,
         known: bool,
     ) -> Self:
         """Return one more fit, `base`, as a template for numbers at these places.
 
-        `known` tells if its other numbers may be used, as public ones.
+        If they are None, for the fewest that serve what an estimator is for. `known`
+        tells if its other numbers may be used, as public ones.
         """
+        wanted: tuple[str, ...] = ()
+        if places is None:
+            wanted = main_methods(fits[0])
+            places = _find_fewest(fits, points, wanted)
         fitted = _without_records(base, fits)
         _check_parts(fitted)
         if not known:
@@ -559,6 +531,8 @@ class Template:
             for name in METHODS
             if hasattr(fitted, name) and name not in served
         }
+        if missing := [name for name in wanted if name in needs]:
+            raise IncompatibleError(_say_why_not(fits[0], missing))
         return cls(fitted, places, needs)
 
     def serve(self, numbers: Numbers) -> Any:
@@ -583,15 +557,42 @@ class Template:
         return f"{what} {' and '.join(missing)} as well: give release={release!r}."
 
 
+def _find_fewest(
+    fits: Sequence[Any], points: Any, methods: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the places of the fewest numbers that methods need, or say why not."""
+    kind = type(fits[0]).__name__
+    if not methods:
+        raise ValueError(
+            f"release='auto' does not know what {kind} is for, as it has none of "
+            f"{', '.join(METHODS)}, and answers about no records but those that it is "
+            "fitted to: take an estimator that has one, or name the fitted attributes "
+            "to release."
+        )
+    check_answers(fits[0], points, methods)
+    if methods == ("transform",) and learns_structure(fits[0]):
+        raise IncompatibleError(
+            f"What {kind} learns is no array of numbers, such as categories or chosen "
+            "columns, and noise cannot be added to that. Fit it on public records, or "
+            "let it be a step of a Pipeline, where that is done."
+        )
+    places = find_released(fits, points, methods)
+    if not places and proven(fits, points, (), methods) == methods:
+        raise IncompatibleError(
+            f"release='auto' finds nothing that {kind} has learned: fits to several "
+            "databases answer alike. If it learns nothing, it can be used as it is, or "
+            "be a step of a Pipeline. Else fit it on public records, or name what to "
+            "release."
+        )
+    return places
+
+
 def _check_parts(fitted: Any) -> None:
     """Refuse a part that learned structure, which private fits would learn anew."""
-    parts = [part for _, part in find_places(fitted) if hasattr(part, "get_params")]
     hidden = [
         type(part).__name__
-        for part in parts
-        if hasattr(part, "transform")
-        and not hasattr(part, "predict")
-        and learns_structure(part)
+        for part in structured_parts(fitted)
+        if hasattr(part, "transform") and not hasattr(part, "predict")
     ]
     if hidden:
         raise IncompatibleError(
