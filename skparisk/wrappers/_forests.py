@@ -16,7 +16,6 @@ from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
-from skparisk.neighbors import Database
 from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
     Addend,
@@ -185,11 +184,6 @@ def steps_before(fitted: Any) -> Pipeline | None:
     return fitted[:-1] if several else None
 
 
-def step_names(before: Pipeline | None) -> tuple[str, ...]:
-    """Return the names of these steps."""
-    return () if before is None else tuple(before.named_steps)
-
-
 def check_apart(cells: Leaves | CenterCells, X: Any, model: Any) -> None:
     """Refuse steps before a model that do not transform each record by itself."""
     if not cells.keeps_apart(X):
@@ -222,7 +216,9 @@ def make_leaf_query(
     """
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
-    fitted = _grow(estimator, public, public.whole, at_random=guessed)
+    fitted = public.fit(estimator, public.whole)
+    if guessed:
+        _grow_at_random(fitted, public)
     before = steps_before(fitted)
     model = find_trees(fitted)
     X, y = public.whole
@@ -247,7 +243,9 @@ def make_leaf_query(
     if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
         addend = MarginAddend(addend.classes)
     supervised = (_SPLITS,) if public.table is not None and not guessed else ()
-    public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
+    public_steps = PublicSteps(
+        (*getattr(before, "named_steps", ()), _SPLITS), supervised
+    )
     if isinstance(addend, TargetAddend) and math.isfinite(epsilon) and not guessed:
         table = public.table if paired else None
         return _leave_residuals(estimator, public, fitted, leaves, public_steps, table)
@@ -285,7 +283,7 @@ def _leave_residuals(
     told, mixed = np.empty_like(targets), np.arange(pool.n_records)
     mixed = np.random.default_rng(0).permutation(mixed)  # of people
     for held in np.array_split(mixed, min(_N_FOLDS, len(mixed))):
-        grown = _grow(estimator, public, pool.take(np.setdiff1d(mixed, held)))
+        grown = public.fit(estimator, pool.take(np.setdiff1d(mixed, held)))
         found = grown.predict(pool.take(held)[0])
         told[pool.rows(held)] = np.reshape(found, (-1, targets.shape[1]))
     # Trees say too much of targets that they hardly know.
@@ -572,41 +570,24 @@ def _check_public(estimator: Any, public: PublicRecords) -> Reference:
     return reference
 
 
-def _grow(
-    estimator: Any,
-    public: PublicRecords,
-    database: Database,
-    *,
-    at_random: bool = False,
-) -> Any:
-    """Return a fit to public records; where targets mean nothing, splits are random."""
-    prepared = clone(estimator)
-    model = find_trees(prepared)
-    given = model.get_params(deep=False)
-    other: dict[str, Any] = {"oob_score": False}
-    if at_random:
-        other |= {"max_features": 1, "splitter": "random"}
-    other = {name: value for name, value in other.items() if name in given}
-    model.set_params(**other)
-    fitted = public.fit(prepared, database)
-    grown = find_trees(fitted)
-    if at_random and "bootstrap" in given:
-        grown.estimators_ = _grow_extra(given, fitted, public).estimators_
-    grown.set_params(**{name: given[name] for name in other})
-    return fitted
-
-
-def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) -> Any:
-    """Return a forest of as many trees whose splits are at random."""
+def _grow_at_random(fitted: Any, public: PublicRecords) -> None:
+    """Grow trees anew, with splits at random, as targets mean nothing."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-    extra = ExtraTreesClassifier() if is_classifier(fitted) else ExtraTreesRegressor()
-    plain = {"max_features": 1, "bootstrap": False, "max_samples": None}
-    extra.set_params(**{**given, **plain, "oob_score": False})
+    grown = find_trees(fitted)
+    extra, name = clone(grown), "tree_"
+    if not hasattr(grown, name):
+        name = "estimators_"
+        classifies = is_classifier(grown)
+        extra = ExtraTreesClassifier() if classifies else ExtraTreesRegressor()
+    given = grown.get_params(deep=False)
+    other = {"max_features": 1, "splitter": "random", "bootstrap": False}
+    other |= {"max_samples": None, "oob_score": False}
+    extra.set_params(**given | {key: other[key] for key in other.keys() & given})
     X, y = public.whole
     if (before := steps_before(fitted)) is not None:
         X = before.transform(X)
-    return public.fit(extra, (X, y))
+    setattr(grown, name, getattr(public.fit(extra, (X, y)), name))
 
 
 # Clusters: one step of Lloyd's algorithm, from public centers to private means
@@ -667,7 +648,7 @@ def make_centers_query(
         share=public.n_rows / n_rows(every) if public.table is not None else 0.0,
         squares=(added**2).sum(axis=0),
     )
-    told = PublicSteps((*step_names(before), _CENTERS))
+    told = PublicSteps((*getattr(before, "named_steps", ()), _CENTERS))
     query = CentersQuery(cells, addend, estimator, template=template, public_steps=told)
     return query, apart
 

@@ -90,15 +90,6 @@ def main_methods(fitted: Any) -> tuple[str, ...]:
     return found or (("score",) if hasattr(fitted, "score") else ())
 
 
-def check_answers(fitted: Any, points: Any, methods: tuple[str, ...]) -> None:
-    """Raise ValueError if a method does not answer about public records."""
-    for name, answer in zip(methods, _answers(fitted, points, methods), strict=True):
-        if isinstance(answer, Exception):
-            raise ValueError(
-                f"{name} of {type(fitted).__name__} fails on public records: {answer}"
-            ) from answer
-
-
 def find_released(
     fits: Sequence[Any], points: Any, methods: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -569,7 +560,11 @@ def _find_fewest(
             "fitted to: take an estimator that has one, or name the fitted attributes "
             "to release."
         )
-    check_answers(fits[0], points, methods)
+    for name, answer in zip(methods, _answers(fits[0], points, methods), strict=True):
+        if isinstance(answer, Exception):
+            raise ValueError(
+                f"{name} of {kind} fails on public records: {answer}"
+            ) from answer
     if methods == ("transform",) and learns_structure(fits[0]):
         raise IncompatibleError(
             f"What {kind} learns is no array of numbers, such as categories or chosen "
