@@ -583,13 +583,15 @@ def _find_fewest(
 
 
 def _check_parts(fitted: Any) -> None:
-    """Refuse a part that learned structure, which private fits would learn anew."""
+    """Refuse a given part that learned structure: private fits would learn another."""
     hidden = [
         type(part).__name__
         for part in structured_parts(fitted)
-        if hasattr(part, "transform") and not hasattr(part, "predict")
+        if hasattr(part, "transform")
+        and not hasattr(part, "predict")
+        and not type(part).__name__.startswith("_")
     ]
-    if hidden:
+    if hidden and has_parts(fitted):
         raise IncompatibleError(
             f"{' and '.join(dict.fromkeys(hidden))} inside of {type(fitted).__name__} "
             "learned what is no array of numbers, such as categories, and noise cannot "
