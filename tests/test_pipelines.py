@@ -546,6 +546,15 @@ def test_numbers_of_steps_inside_a_model_are_released():
         assert model.combine_ is None
 
 
+def test_pairs_of_a_correction_by_hand_are_of_another_query():
+    by_hand = PrivateRidge(1.0, sensitivity=SensitivitySampler(n_pairs=60), **SEEDS)
+    columns, public = PREPARED.transform(X), PREPARED.transform(X_PUBLIC)
+    by_hand.fit(columns, Y, X_reference=public, y_reference=Y_PUBLIC)
+    assert by_hand.combine_ == "reference"
+    with pytest.raises(IncompatibleError, match="was fitted for Ridge"):
+        private(Ridge(), sensitivity=by_hand.sampler_).fit(columns, Y)
+
+
 @pytest.mark.slow
 def test_how_to_combine_is_checked():
     for wrong in ("foo", 1):

@@ -735,14 +735,14 @@ class PrivateEstimator(
                 )
             return known.correction.public, query, query
         plain, start = linear_step(query), None
+        table = public_table(source, data.table)
         if plain is None:
             self._refuse_combine(
                 "what is released is not of a linear model that it could correct, "
                 "behind steps that do not know the rows that pairs are of"
             )
-        elif self.combine is not None:
-            table = public_table(source, data.table)
-            if isinstance(table, TableReference) and not data.reference_is_private:
+        elif isinstance(table, TableReference) and self.combine is not None:
+            if not data.reference_is_private:
                 data = replace(data, table=plain.prepared_table(table))
             start = self._find_start(source, plain.linear, None, data)
         if plain is None or start is None:
