@@ -5,10 +5,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.frozen
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import StackingRegressor, VotingRegressor
-from sklearn.frozen import FrozenEstimator
+from sklearn.ensemble import StackingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
@@ -92,8 +92,8 @@ def test_structure_that_a_model_has_inside_is_refused():
     with pytest.raises(IncompatibleError, match=r"KBinsDiscretizer and .* inside of P"):
         fit(make_pipeline(encoder(), stacked))
     (records, y), (public, known) = people(N_RECORDS, 0), people(N_ROWS, 1)
-    frozen = FrozenEstimator(binned.fit(public[["age"]]))
-    inside = VotingRegressor([("binned", make_pipeline(frozen, Ridge()))])
+    frozen = sklearn.frozen.FrozenEstimator(binned.fit(public[["age"]]))
+    inside = StackingRegressor([("binned", make_pipeline(frozen, Ridge()))], Ridge())
     model = private(inside)
     model.fit(records[["age"]], y, X_reference=public[["age"]], y_reference=known)
     assert model.public_steps_ == ()
