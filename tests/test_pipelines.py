@@ -469,6 +469,17 @@ def test_public_records_that_turn_out_private_are_forgotten():
     assert sampler.query_.linear.query.center is None
 
 
+def test_a_reference_of_private_records_is_not_corrected():
+    ages = X[["age"]].to_numpy()
+    with (
+        pytest.warns(PrivacyLeakWarning, match="private data themselves"),
+        pytest.raises(ValueError, match="reference has records of the training data"),
+    ):
+        private(Ridge(), combine="reference").fit(
+            ages, Y, X_reference=ages, y_reference=Y
+        )
+
+
 class OfTexts(Ridge):
     """Counts letters of texts, of which it learns nothing."""
 
