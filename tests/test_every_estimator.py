@@ -32,7 +32,7 @@ from wrapped import SECOND, numbers_reached, private
 from skparisk import CalibrationError, IncompatibleError
 from skparisk.queries import LeafQuery
 from skparisk.queries._state import read
-from skparisk.wrappers._finding import METHODS, main_methods
+from skparisk.wrappers._template import METHODS, main_methods
 
 PAGE = Path(__file__).parent.parent / "docs" / "estimators.rst"
 with warnings.catch_warnings():
@@ -167,8 +167,7 @@ def fit_plainly(query, X, y):
     if isinstance(query, LeafQuery):
         if query.labels is not None:
             y = np.asarray(query.classes)[np.searchsorted(query.labels, y)]
-        sums = query(X, y)
-        return query.template.serve(query.split(sums), query.split(np.zeros_like(sums)))
+        return query.template.serve(query(X, y), np.zeros(1))
     plain = clone(query.estimator)
     return plain.fit(X) if y is None else plain.fit(X, y)
 

@@ -57,7 +57,7 @@ from skparisk.queries._leaves import (
     is_row_wise,
 )
 from skparisk.queries._state import read
-from skparisk.reference import RecordPool, TableReference
+from skparisk.reference import RecordPool, SecretSample, TableReference
 from skparisk.wrappers._forests import (
     below,
     class_shares,
@@ -79,6 +79,7 @@ REGRESSORS = (
     RandomForestRegressor(4, max_depth=3),
     ExtraTreesRegressor(4, max_depth=3),
 )
+FEW = SensitivitySampler(n_pairs=9)
 RELATIONS = ("replace-one", "add-remove")
 # Declared about as wide as the records are.
 SCHEMA_OF_CLASSES = SchemaReference([(0.0, 4.0)] * 4, target=CLASSES)
@@ -211,7 +212,7 @@ def test_bound_for_residuals_is_attained(relation):
 
 def test_residuals_are_of_each_record_by_itself():
     pipe = make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0))
-    query = fit_targets(pipe, sensitivity=SensitivitySampler(n_pairs=9)).sampler_.query_
+    query = fit_targets(pipe, sensitivity=FEW).sampler_.query_
     each = sum(query(X[row : row + 1], Y[row : row + 1]) for row in range(N))
     assert_array_equal(query(X, Y), each)
 
@@ -236,11 +237,20 @@ def test_residuals_are_added_to_public_leaves():
 
 def test_with_split_no_pair_is_of_rows_that_trees_have_seen():
     table = TableReference(X_PUBLIC, Y_PUBLIC, sampling="split")
-    model = private(RandomForestRegressor(3), sensitivity=SensitivitySampler(n_pairs=9))
+    model = private(RandomForestRegressor(3), sensitivity=FEW)
     model.fit(X, Y, X_reference=table)
     assert not model.sampler_.query_.is_correction
     assert "residuals in leaves" in str(model.sampler_.query_)
     assert model.private_weight_ > 0.0
+
+
+def test_pairs_of_a_secret_sample_have_residuals_of_public_trees():
+    sampler = SensitivitySampler(reference=SecretSample(0.5), n_pairs=9)
+    model = fit_targets(DecisionTreeRegressor(max_depth=3), sensitivity=sampler)
+    assert "residuals in leaves" in str(model.sampler_.query_)
+    assert not model.sampler_.query_.is_correction
+    assert model.certificate_.protects_membership
+    assert 0.0 < model.private_weight_ < 1.0
 
 
 def test_residuals_are_of_trees_that_have_seen_nothing_of_a_person():
@@ -410,13 +420,11 @@ def test_noise_of_the_bound_is_what_answers_get():
     assert np.abs(noise).mean() == pytest.approx(2 * 40, rel=0.05)  # 2 T / epsilon
 
 
-def test_sampled_noise_at_the_bound_needs_no_warning(recwarn):
+def test_pairs_that_splits_have_seen_are_told():
     estimator = RandomForestClassifier(5, max_depth=3, random_state=0)
-    sampler = SensitivitySampler(n_pairs=40)
-    model = fit(estimator, sensitivity=sampler)
-    assert model.sensitivity_ == 10
-    assert not any("looked at the targets" in str(w.message) for w in recwarn)
-    sampler.set_params(randomness="both", law="gaussian")
+    model = fit(estimator)
+    assert "looked at the targets" not in str(model.certificate_)
+    sampler = SensitivitySampler(n_pairs=40, randomness="both", law="gaussian")
     with pytest.warns(
         ReferenceWarning, match=r"Public steps looked at .* The steps: splits\."
     ):
@@ -600,7 +608,7 @@ def test_what_cannot_be_is_refused(estimator):
 
 def test_a_fitted_sampler_serves_equal_forests():
     estimator = RandomForestClassifier(3, max_depth=3, random_state=0)
-    first = fit(estimator, sensitivity=SensitivitySampler(n_pairs=9))
+    first = fit(estimator, sensitivity=FEW)
     sampler = first.sampler_
     again = private(clone(estimator), sensitivity=sampler, epsilon=math.inf)
     again.fit(X, LABELS)
@@ -613,10 +621,14 @@ def test_a_fitted_sampler_serves_equal_forests():
     names = private(estimator, "predict_proba", sensitivity=sampler, X_public=X_PUBLIC)
     with pytest.raises(IncompatibleError, match="with release='auto'"):
         names.fit(X, LABELS)
-    targets = fit_targets(REGRESSORS[2], sensitivity=SensitivitySampler(n_pairs=9))
+    targets = fit_targets(REGRESSORS[2], sensitivity=FEW)
     same = private(REGRESSORS[2], sensitivity=targets.sampler_).fit(X, Y)
     assert same.template_ is targets.template_
     assert targets.sampler_.query_ != sampler.query_
+    silent = fit_targets(REGRESSORS[2], sensitivity=FEW, epsilon=math.inf)
+    noisy = private(REGRESSORS[2], sensitivity=silent.sampler_).fit(X, Y)
+    assert (noisy.predict(X) != silent.predict(X)).any()
+    assert np.isfinite(noisy.predict(X)).all()
     assert sampler.query_ != "another query"
 
 
@@ -692,8 +704,7 @@ def test_means_are_weighed_by_what_noise_left_of_them():
 
 
 def test_leaves_below_a_cell_keep_some_of_what_is_public():
-    values, own = np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]] * 2)
-    mixed = below(values, np.array([1.0, 99.0]), own)
+    mixed = below(np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0], [0.0, 99.0]]))
     assert_allclose(mixed, [[0.5, 0.5], [0.01, 0.99]])
 
 
@@ -851,6 +862,6 @@ def test_nothing_stands_between_the_fields_of_nodes(estimator):
 def test_a_fitted_sampler_knows_frozen_trees_again():
     """Whatever stands between the fields of their nodes."""
     estimator = WITH_TREES[-1]
-    model = fit_targets(soil(estimator), sensitivity=SensitivitySampler(n_pairs=9))
+    model = fit_targets(soil(estimator), sensitivity=FEW)
     again = private(soil(estimator), sensitivity=copy.deepcopy(model.sampler_))
     assert again.fit(X, Y).certificate_.risk == model.certificate_.risk

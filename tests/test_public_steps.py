@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.frozen
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
@@ -17,10 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from wrapped import private
 
-from skparisk import PrivacyLedger, PrivateEstimator
+from skparisk import IncompatibleError, PrivacyLedger, PrivateEstimator
 from skparisk.core import Assumption
-from skparisk.reference import TableReference
-from skparisk.wrappers._public_records import PublicRecords
 
 N_RECORDS, N_ROWS = 40, 600
 
@@ -83,7 +82,7 @@ def test_of_very_many_records_public_fits_are_to_fewer(monkeypatch):
     answer = whole(frame, y)
     monkeypatch.setattr("skparisk.wrappers._linear_steps._ROWS_AT_ONCE", 16)
     np.testing.assert_allclose(whole(frame, y), answer, rtol=1e-12)
-    monkeypatch.setattr("skparisk.wrappers._public_records._MOST_RECORDS", 20)
+    monkeypatch.setattr("skparisk.wrappers._public._MOST_RECORDS", 20)
     monkeypatch.setattr(PrivateEstimator, "_find_public_fit", lambda *arguments: None)
     Counting.sizes.clear()
     model = fit(make_pipeline(encoder(), Counting()))
@@ -91,15 +90,19 @@ def test_of_very_many_records_public_fits_are_to_fewer(monkeypatch):
     assert model.certificate_.evidence.n_records == N_RECORDS
 
 
-@pytest.mark.slow
-def test_models_that_have_steps_inside_are_fitted_with_them():
-    binned = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge())
-    stacked = StackingRegressor([("binned", binned)], Ridge(), cv=2)
-    model = fit(make_pipeline(encoder(), stacked))
-    assert set(model.public_steps_) == {
-        *ENCODER,
-        "stackingregressor__binned__kbinsdiscretizer",
-    }
+def test_structure_that_a_model_has_inside_is_refused():
+    """Unless it is frozen: then it is public."""
+    binned = KBinsDiscretizer(3, strategy="uniform")
+    stacked = StackingRegressor([("binned", make_pipeline(binned, Ridge()))], Ridge())
+    with pytest.raises(IncompatibleError, match=r"KBinsDiscretizer and .* inside of P"):
+        fit(make_pipeline(encoder(), stacked))
+    (records, y), (public, known) = people(N_RECORDS, 0), people(N_ROWS, 1)
+    frozen = sklearn.frozen.FrozenEstimator(binned.fit(public[["age"]]))
+    inside = StackingRegressor([("binned", make_pipeline(frozen, Ridge()))], Ridge())
+    model = private(inside)
+    model.fit(records[["age"]], y, X_reference=public[["age"]], y_reference=known)
+    assert model.public_steps_ == ()
+    assert model.predict(records[["age"]]).shape == y.shape
 
 
 def test_models_that_have_steps_inside_are_watched_with_all_of_them():
@@ -117,25 +120,6 @@ def test_pipelines_without_a_model_are_fitted_as_they_are(last):
     model = fit(make_pipeline(encoder(), last))
     assert model.public_steps_ == ("columntransformer__onehotencoder",)
     assert model.transform(people(3, 2)[0]).shape == (3, 5)
-
-
-def test_fits_that_try_what_is_drawn_are_not_made_again():
-    """But for another estimator, such as one of which steps were frozen."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    ridge, seeds = Ridge(), np.random.SeedSequence(0)
-    public = PublicRecords.draw(
-        ridge, TableReference(X, X.sum(axis=1)), 20, seeds, None
-    )
-    first, again = list(public.fits(ridge)), list(public.fits(ridge))
-    others = list(public.fits(clone(ridge)))
-    assert len(first) == 3
-    for fitted, same, other, database in zip(
-        first, again, others, public.databases, strict=True
-    ):
-        assert fitted is same is not other
-        np.testing.assert_array_equal(fitted.coef_, other.coef_)
-        np.testing.assert_array_equal(fitted.coef_, Ridge().fit(*database).coef_)
 
 
 class Holding(TransformerMixin, BaseEstimator):

@@ -13,7 +13,7 @@ from wrapped import private
 from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.core import Assumption
 from skparisk.queries._estimator import repeatable
-from skparisk.wrappers._recipes import match_components
+from skparisk.wrappers._template import match_components
 
 
 @st.composite

@@ -28,7 +28,7 @@ from skparisk.queries import (
     PredictionReader,
 )
 from skparisk.reference import TableReference
-from skparisk.wrappers._recipes import match_components
+from skparisk.wrappers._template import match_components
 
 # Queries
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -304,7 +304,7 @@ Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
 # Where they add it: one cell of each tree
 
 
-def _as_trees_take_them(records: Any) -> Any:
+def as_tree_input(records: Any) -> Any:
     """Return numbers as float32, the largest for larger ones.
 
     Trees refuse others, which would tell of a private record.
@@ -357,15 +357,15 @@ class Leaves:
         return np.asarray(found, dtype=np.intp)
 
     def keeps_apart(self, X: Any) -> bool:
-        """Tell if records are in the same cells where steps see all of them at once."""
-        return _is_alike(self._find, self.before, X, 0.0)
+        """Tell if records are in the same leaves if steps see all of them at once."""
+        return _is_alike(self._nodes, self.before, X, 0.0)
 
     def predict(self, X: Any) -> Floats:
         """Return predictions of trees, (n_records, n_targets); 0 for a refused one."""
         trees = getattr(self.trees, "estimators_", [self.trees])
 
         def each(X: Any) -> Floats:
-            numbers = _as_trees_take_them(transform_each(self.before, X))
+            numbers = as_tree_input(transform_each(self.before, X))
             total = sum(tree.predict(numbers, check_input=False) for tree in trees)
             return np.reshape(total / len(trees), (n_rows(X), -1))
 
@@ -374,17 +374,16 @@ class Leaves:
 
     def _of_all(self, X: Any) -> NDArray[np.intp]:
         """Return the cells of records, none of which is refused."""
-        return self._find(transform_each(self.before, X))
+        nodes = self._nodes(transform_each(self.before, X))
+        each = zip(self.cells, nodes.T, strict=True)
+        return np.column_stack([cells[found] for cells, found in each])
 
-    def _find(self, records: Any) -> NDArray[np.intp]:
-        """Return the cells of transformed records."""
-        numbers = _as_trees_take_them(records)
-        found = [
-            tree.apply(numbers, check_input=False)
-            for tree in getattr(self.trees, "estimators_", [self.trees])
-        ]
-        cells = [cells[nodes] for cells, nodes in zip(self.cells, found, strict=True)]
-        return np.column_stack(cells)
+    def _nodes(self, records: Any) -> NDArray[np.intp]:
+        """Return the leaf of each transformed record in each tree."""
+        numbers = as_tree_input(records)
+        trees = getattr(self.trees, "estimators_", [self.trees])
+        found = [tree.apply(numbers, check_input=False) for tree in trees]
+        return np.column_stack(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -524,10 +523,6 @@ class LeafQuery(LearnedQuery, SumQuery):
         """Return the cells of each record, and what it adds to these."""
         assert isinstance(self.leaves, Leaves)
         return self.leaves.of(X), self.addend(y)
-
-    def split(self, answer: Floats) -> Mapping[str, Floats]:
-        """Return the sums of each cell, (n_cells, n_columns)."""
-        return {"sums": answer.reshape(self.leaves.n_cells, -1)}
 
     def bound(self, norm: str = "l1", relation: str = "replace-one") -> float:
         """Return the largest distance of answers on any neighbors.

@@ -47,7 +47,7 @@ from skparisk.core.checks import (
     is_number,
     warn_caller,
 )
-from skparisk.core.claim import Assumption, Leak, Unit
+from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, rows_of
@@ -55,7 +55,6 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.linear_model._correction import CorrectionMixin, PublicStart
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._estimator import (
-    Align,
     has_parts,
     repeatable,
     takes_targets,
@@ -67,15 +66,17 @@ from skparisk.reference import TableReference, as_reference
 from skparisk.reference._records import Schema, as_numbers, as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.wrappers._centers import find_centers, make_centers_query
-from skparisk.wrappers._forests import LeafTemplate, find_trees, make_leaf_query
-from skparisk.wrappers._linear_steps import LinearStepQuery, correct
+from skparisk.wrappers._forests import (
+    LeafTemplate,
+    find_centers,
+    find_trees,
+    make_centers_query,
+    make_leaf_query,
+)
+from skparisk.wrappers._linear_steps import LinearStepQuery, linear_step
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
-from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import Prepared, PublicSteps, freeze_steps
-from skparisk.wrappers._recipes import find_recipe
-from skparisk.wrappers._served import serve
-from skparisk.wrappers._template import Template
+from skparisk.wrappers._public import Prepared, PublicRecords, PublicSteps, freeze_steps
+from skparisk.wrappers._template import Template, find_align, serve
 
 
 def make_query(
@@ -90,8 +91,9 @@ def make_query(
 
     It is found on these alone.
     """
-    align, prepared = _find_align(model, estimator), steps.estimator
+    align, prepared = find_align(estimator), steps.estimator
     if releases_predictions(model):
+        align = None
         points, template = _check_points(model, estimator, features), None
         fits, base = public.fits_and_base(prepared)
         reader: Reader = PredictionReader(model.release, points)
@@ -104,11 +106,9 @@ def make_query(
         names = released_names(model)
         fits, base = public.fits_and_base(prepared)
         known = public.reference is not None
-        if names is None:
-            template = Template.find(fits, base, public.points, known)
-        else:
+        if names is not None:
             AttributeReader(names)(base)  # says what is no number
-            template = Template.of(fits, base, public.points, names, known)
+        template = Template.of(fits, base, public.points, names, known)
         reader = AttributeReader(template.places)
     numbers = _read_public(reader, base)
     public.check_repeatable(prepared, fits[0], reader)
@@ -161,13 +161,9 @@ def ask_again(
         reader = PredictionReader(model.release, points)
     elif (names := released_names(model)) is not None:
         reader = AttributeReader(names)
-    return EstimatorQuery(
-        known.estimator,
-        reader,
-        known.shapes,
-        classes=None if labels is None else labels.numbers,
-        align=_find_align(model, estimator),
-        asked=estimator,
+    classes = None if labels is None else labels.numbers
+    return replace(
+        known, asked=estimator, reader=reader, classes=classes, sample_weights=None
     )
 
 
@@ -191,12 +187,6 @@ def _read_public(reader: Reader, fitted: Any) -> Numbers:
             "says what is far from all records."
         )
     return numbers
-
-
-def _find_align(model: Any, estimator: Any) -> Align | None:
-    """Return what aligns fits: of predictions nothing has to be."""
-    recipe = find_recipe(estimator)
-    return None if recipe is None or releases_predictions(model) else recipe.align
 
 
 def _check_points(model: Any, estimator: Any, features: Records) -> Records:
@@ -313,11 +303,6 @@ def _check_records(estimator: Any) -> None:
         )
 
 
-_NEW_PEOPLE = (
-    "not known: they may have what steps that were fitted on this table do not know"
-)
-
-
 class PrivateEstimator(
     ServedMethods, Unpadded, PrivateMixin, CorrectionMixin, BaseEstimator
 ):
@@ -350,9 +335,6 @@ class PrivateEstimator(
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
           `X_public`, for models without a vector of numbers, such as boosting.
 
-    epsilon, gamma : float, default=1.0 and 0.05
-        Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
-
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Source of the sensitivity: :ref:`private-parameters`. "bound", for trees,
         forests and `KMeans`, is proven: pure epsilon-differential privacy. It is the
@@ -382,8 +364,9 @@ class PrivateEstimator(
         With `groups` and a proven bound: the most rows of a person to use, drawn at
         random, >= 1. The bound is for so many.
 
-    classes, n_jobs, random_state, noise_random_state, verbose
-        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
+    epsilon, gamma, classes, n_jobs, random_state, noise_random_state, verbose
+        Privacy level, risk, public classes, sampling of pairs and noise:
+        :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -397,20 +380,13 @@ class PrivateEstimator(
     public_steps_ : tuple of str
         Names of the inner steps fitted on the reference.
 
-    schema_ : Schema
-        Public columns of the records.
-
-    classes_ : ndarray of shape (n_classes,)
-        Of classifiers.
-
     released_, combine_, private_weight_ : objects
     reference_shift_, reference_comparison_ : objects
-        The release, and public records beside it: :ref:`private-attributes`.
-
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
-    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
-        The claim, the noise and the data: :ref:`private-attributes`.
+    certificate_, sampler_, schema_, classes_ : objects
+    n_features_in_, feature_names_in_ : objects
+        The release, the claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -419,9 +395,6 @@ class PrivateEstimator(
     Methods that need more numbers than the release raise an error. If the private
     database lacks a class, the answer is zeros. An error while fitting the private data
     hides its message. Both would otherwise reveal something about the data.
-
-    A fitted clusterer has no `labels_`, which would reveal the cluster of each private
-    record, except with an infinite `epsilon` and ``release="auto"``.
 
     Examples
     --------
@@ -499,18 +472,10 @@ class PrivateEstimator(
             Their targets or labels, where the estimator takes them.
 
         X_reference, y_reference : array-like, default=None
-            Public records with the same columns, and their targets or labels:
-            :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
-            :class:`~skparisk.TableReference` of both.
-
         groups, groups_reference, sample_weight, sample_weight_reference : array-like
-            Whose each private and each public row is, and how much it counts:
+            Public records with the same columns, and their targets or labels; whose
+            each row is, and how much it counts. These, errors and warnings are in
             :ref:`private-fit`.
-
-        Raises
-        ------
-        ValueError, CalibrationError, IncompatibleError
-            These and the warnings are in :ref:`private-fit`.
         """
         source = self._check_privacy({} if self._sums_leaves else None)
         # A person with several rows moves more than what is proven of one.
@@ -568,8 +533,8 @@ class PrivateEstimator(
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
-        frozen = find_fitted_parts(self).frozen
-        refuse_frozen_on(frozen, wrapped, rows_of(features), rows_of(targets))
+        parts = find_fitted_parts(self)
+        refuse_frozen_on(parts.frozen, wrapped, rows_of(features), rows_of(targets))
         self.schema_, query, apart, base = self._find_query(
             source, estimator, data, labels
         )
@@ -589,12 +554,11 @@ class PrivateEstimator(
         cost: NoiseCost | None = None
 
         def unpack(model: Any, answer: NDArray[np.float64]) -> None:
-            numbers = query.split(answer)
             model.template_ = query.template
             if isinstance(query, LeafQuery):
-                noise = np.broadcast_to(self._noise_deviations(), answer.shape)
-                served = query.template.serve(numbers, query.split(noise))
+                served = query.template.serve(answer, self._noise_deviations())
             else:
+                numbers = query.split(answer)
                 served = serve(model, query.reader, numbers, query.template, labels)
             model.estimator_ = served
 
@@ -638,8 +602,8 @@ class PrivateEstimator(
         query = query if self.sampler_ is None else cast(Any, self.sampler_.query_)
         self._serve_with(start, released, public, unpack, decode, cost, serve_public)
         if isinstance(query.template, LeafTemplate):
-            noise = np.broadcast_to(self._noise_deviations(), released.shape)
-            self.private_weight_ = query.template.private_weight(noise)
+            weight = query.template.private_weight(self._noise_deviations())
+            self.private_weight_ = weight
             told = self.reference_comparison_
             if told is not None and not told.public_is_better:
                 # Splits have seen these records, so the score is too high to be shown.
@@ -647,10 +611,11 @@ class PrivateEstimator(
         self._tell_public_steps(query.public_steps or PublicSteps())
         if labels is not None:
             tell_classes(self, labels)
-        self._tell_fitted_parts()
-        clusters = tags.estimator_type == "clusterer" and self.release == "auto"
-        if clusters and math.isinf(self.epsilon):
-            self.labels_ = self.predict(X)
+        leaks = [Leak.FITTED_PARTS] * bool(parts.bare)
+        assumptions = [Assumption.FROZEN_PARTS] * bool(parts.frozen)
+        if leaks or assumptions:  # of what came fitted with the estimator
+            note = "parts fitted before"
+            self._add_to_claim(leaks=leaks, assumptions=assumptions, note=note)
         blank_padding(self)
         return self
 
@@ -693,20 +658,16 @@ class PrivateEstimator(
         allow_nan = tags.input_tags.allow_nan or has_parts(estimator)
         if not takes_targets(estimator):
             return validate_private_records(self, X, allow_nan=allow_nan), None
-        if tags.estimator_type == "classifier":
-            if getattr(y, "shape", ())[1:] > (1,):
-                raise IncompatibleError(SEVERAL_LABELS.format(type(estimator).__name__))
-            features, labels = validate_private_records(self, X, y, allow_nan=allow_nan)
-            return features, labels
+        classifies, several = is_classifier(estimator), tags.target_tags.multi_output
+        if classifies and getattr(y, "shape", ())[1:] > (1,):
+            raise IncompatibleError(SEVERAL_LABELS.format(type(estimator).__name__))
+        numbers = {} if classifies else {"multi_output": several, "y_numeric": True}
         features, targets = validate_private_records(
-            self,
-            X,
-            y,
-            allow_nan=allow_nan,
-            multi_output=tags.target_tags.multi_output,
-            y_numeric=True,
+            self, X, y, allow_nan=allow_nan, **numbers
         )
-        return features, hide_values(np.asarray, targets, dtype=np.float64)
+        if not classifies:
+            targets = hide_values(np.asarray, targets, dtype=np.float64)
+        return features, targets
 
     def _find_query(
         self,
@@ -735,15 +696,13 @@ class PrivateEstimator(
                 if self._moves_centers:
                     sums, apart = make_centers_query(estimator, public, paired=paired)
                 else:
-                    level = float(self.epsilon)
-                    # Members of a secret sample have no residuals under other fits.
-                    residuals = math.isfinite(level) and data.draw is None
                     sums, apart = make_leaf_query(
                         estimator,
                         public,
                         labels,
-                        level if source == "bound" else math.inf,
-                        residuals=residuals,
+                        float(self.epsilon),
+                        bounded=source == "bound",
+                        paired=paired,
                     )
                 return public.schema, sums, apart if paired else None, None
             steps = freeze_steps(
@@ -756,7 +715,7 @@ class PrivateEstimator(
             query, base = make_query(
                 self, estimator, public, labels, data.features, steps
             )
-        return public.schema, query, steps.table, base if public.is_resampled else None
+        return public.schema, query, steps.table, base if public.table else None
 
     def _find_correction(
         self,
@@ -775,27 +734,24 @@ class PrivateEstimator(
                     "fit to public records; got combine=None."
                 )
             return known.correction.public, query, query
-        nothing = None, query, query
-        if self.combine is None:
-            return nothing
-        table, reason = public_table(source, data.table), ""
-        if isinstance(table, str):
-            reason = table
-        elif data.reference_is_private:
-            reason = "the reference has records of the training data"
-        elif isinstance(query, LeafQuery):
-            reason = "what is released are sums"
-        elif query.public_steps.supervised:
-            reason = "steps before the model know the rows that pairs are of"
-        elif self.combine == "reference" or math.isfinite(self.epsilon):
-            sized = source.n_records if isinstance(source, SensitivitySampler) else None
-            n_records = data.n_records if sized is None else int(sized)
-            found = correct(query, table, n_records)
-            if found is not None:
-                return found
-            reason = "what is released is not of a linear model that it could correct"
-        self._refuse_combine(reason)
-        return nothing
+        plain, start = linear_step(query), None
+        table = public_table(source, data.table)
+        if plain is None:
+            self._refuse_combine(
+                "what is released is not of a linear model that it could correct, "
+                "behind steps that do not know the rows that pairs are of"
+            )
+        elif isinstance(table, TableReference) and self.combine is not None:
+            if not data.reference_is_private:
+                data = replace(data, table=plain.prepared_table(table))
+            start = self._find_start(source, plain.linear, None, data)
+        if plain is None or start is None:
+            return None, query, query
+        assert isinstance(table, TableReference)
+        assert start.table is not None
+        released = replace(plain, linear=start.query(plain.linear))
+        start = replace(start, table=table._cross_fitted(start.table.pool.y))
+        return start, released, replace(plain, linear=start.usual)
 
     def _find_public(
         self,
@@ -814,35 +770,31 @@ class PrivateEstimator(
             return PublicRecords.make_up(X, y, labels, n_records=data.n_records)
         reference = as_reference(reference)
         names = getattr(self, "feature_names_in_", None)
-        schema = Schema.of(X, names)
-        reference.check_schema(schema)
-        seeds = (self.random_state, None if sampler is None else sampler.random_state)
-        seed = next((seed for seed in seeds if seed is not None), None)
+        reference.check_schema(Schema.of(X, names))
+        seed = (sampler or self).random_state  # which the sampler has been given
         entropy = check_random_state(seed, "random_state").bytes(16)
-        known = None if sampler is None else sampler.n_records
-        if known is not None:
-            check_at_least(known, "n_records", 1)
-        n_records = data.n_records if known is None else known
+        n_records = getattr(sampler, "n_records", None)
+        n_records = data.n_records if n_records is None else n_records
+        check_at_least(n_records, "n_records", 1)
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        drawn = PublicRecords.draw(
+        return PublicRecords.draw(
             estimator,
             reference,
             n_records,
             root,
             labels,
+            max_rows=self.max_rows,
             whole_alone=self._sums_leaves,
         )
-        return replace(drawn, max_rows=self.max_rows)
 
     def _tell_public_steps(self, steps: PublicSteps) -> None:
         """Say which steps were fitted on public records, and so are not private."""
         self.public_steps_ = steps.names
-        found = []
-        if steps.names:
-            found.append(Assumption.PUBLIC_STEPS)
+        found = [Assumption.PUBLIC_STEPS] * bool(steps.names)
+        proven = self.certificate_.require_evidence().calibration == "bound"
         # Pairs of a secret sample are of other records than steps were fitted on.
-        apart = self.certificate_.protects_membership or self._holds_for_all_pairs()
+        apart = self.certificate_.protects_membership or proven
         if steps.supervised and not apart:
             said = PROVISOS[Assumption.SUPERVISED_STEPS]
             warn_caller(
@@ -851,31 +803,9 @@ class PrivateEstimator(
             found.append(Assumption.SUPERVISED_STEPS)
         if found:
             self._add_to_claim(assumptions=found, note="steps fitted on public records")
-            self._say_of_new_people(_NEW_PEOPLE)  # pairs are of the same rows
-
-    def _holds_for_all_pairs(self) -> bool:
-        """Tell if the noise keeps the level for any neighbors, also unlike sampled."""
-        evidence = self.certificate_.require_evidence()
-        if self.sampler_ is None:
-            return evidence.calibration == "bound"
-        query = self.sampler_.query_
-        # A bound is of one row.
-        return (
-            isinstance(query, LeafQuery)
-            and self.certificate_.unit != Unit.PERSON
-            and self.certificate_.randomness == "implicit"
-            and evidence.noise_shape == "isotropic"
-            and query.bound(str(evidence.norm)) <= evidence.sensitivity * (1 + 2.0**-40)
-        )
-
-    def _tell_fitted_parts(self) -> None:
-        """Say what was learned before, by parts of the estimator that came fitted."""
-        parts = find_fitted_parts(self)
-        if parts.bare:
-            self._add_to_claim(leaks=[Leak.FITTED_PARTS], note="parts fitted before")
-        if parts.frozen:
-            self._add_to_claim(
-                assumptions=[Assumption.FROZEN_PARTS], note="parts fitted before"
+            self._say_of_new_people(  # pairs are of the same rows
+                "not known: they may have what steps that were fitted on this table do "
+                "not know"
             )
 
     def __sklearn_tags__(self) -> Tags:
@@ -885,12 +815,10 @@ class PrivateEstimator(
         ):
             return tags  # `fit` says what is wrong with it
         theirs = get_tags(self.estimator)
-        tags.estimator_type = theirs.estimator_type
-        tags.target_tags = theirs.target_tags
+        kinds = ("target", "transformer", "regressor", "classifier")
+        for name in ("estimator_type", *(f"{kind}_tags" for kind in kinds)):
+            setattr(tags, name, getattr(theirs, name))
         tags.target_tags.required = takes_targets(self.estimator)
-        tags.transformer_tags = theirs.transformer_tags
-        tags.regressor_tags = theirs.regressor_tags
-        tags.classifier_tags = theirs.classifier_tags
         tags.input_tags.positive_only = theirs.input_tags.positive_only
         tags.input_tags.allow_nan = theirs.input_tags.allow_nan
         if tags.transformer_tags is not None:

@@ -1,10 +1,9 @@
-"""Trees and forests: splits from public records, leaf values from released sums."""
+"""Trees and clusters: cells from public records, their values from released sums."""
 
 from __future__ import annotations
 
 import copy
 import math
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,11 +16,11 @@ from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.core.checks import IncompatibleError
-from skparisk.neighbors import Database
 from skparisk.queries._base import Floats
 from skparisk.queries._leaves import (
     Addend,
     CenterCells,
+    CentersQuery,
     ClassAddend,
     LeafQuery,
     Leaves,
@@ -29,12 +28,13 @@ from skparisk.queries._leaves import (
     ResidualAddend,
     ResidualsQuery,
     TargetAddend,
+    as_tree_input,
+    transform_each,
 )
-from skparisk.queries._state import Numbers
 from skparisk.reference import Reference, SchemaReference, TableReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import PublicSteps
+from skparisk.wrappers._public import PublicRecords, PublicSteps
+from skparisk.wrappers._template import known_class
 
 # Targets that vary by less, against the largest, do not vary: their units are that one.
 _LEAST_SPREAD = 2.0**-30
@@ -43,7 +43,8 @@ _FROM_ABOVE = 1.0
 # Where nothing is known of targets: how far the means of leaves are apart, as a share
 # of the variance that the schema declares.
 _BETWEEN_LEAVES = 0.25
-# Least reach of what is left of a target, in deviations, and fits that leave it.
+# Least reach of what is left of a target, or from a center, in deviations, and fits
+# that leave it.
 _REACH, _N_FOLDS = 4.0, 10
 
 
@@ -134,34 +135,28 @@ def weight_of_totals(noise: Floats, n_private: Floats, variance: Floats) -> Floa
     return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
-def below(values: Floats, counts: Floats, own: Floats) -> Floats:
-    """Return the values of leaves below cells, in favor of what is public there.
+def below(shares: Floats, counts: Floats) -> Floats:
+    """Return the shares of classes in leaves below cells, from those of the cells.
 
-    `values` are those of their cells, and `own` those of as many public records in the
-    leaves as `counts` says.
+    In favor of the counts of public records there.
     """
-    weight = counts[:, None]
-    return np.asarray((weight * own + _FROM_ABOVE * values) / (weight + _FROM_ABOVE))
+    return _shares(counts + _FROM_ABOVE * shares)
 
 
 def _shares(counts: Floats) -> Floats:
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-_KINDS = {
-    "sklearn.tree": (
-        "DecisionTreeClassifier",
-        "DecisionTreeRegressor",
-        "ExtraTreeClassifier",
-        "ExtraTreeRegressor",
-    ),
-    "sklearn.ensemble": (
-        "ExtraTreesClassifier",
-        "ExtraTreesRegressor",
-        "RandomForestClassifier",
-        "RandomForestRegressor",
-    ),
-}
+_TREES = (
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+)
 _SPLITS = "splits"
 # Private records that a cell has at least, as is expected by real public ones.
 _FEWEST_EXPECTED = 5.0
@@ -174,30 +169,19 @@ _WORTH_SHARES = 1 / 50
 _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
 
-def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
-    """Return an estimator of exactly a known class: itself, or the end of a pipeline.
+def find_last(estimator: Any, names: Collection[str]) -> Any:
+    """Return an estimator of scikit-learn of such a name, or None.
 
-    None, where there is none. Classes are given by the package they are imported from.
+    Itself, or the end of a pipeline.
     """
-    if isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    kind = type(estimator)
-    for package, names in kinds.items():
-        known = getattr(sys.modules.get(package), kind.__qualname__, None)
-        if kind.__qualname__ in names and known is kind:
-            return estimator
-    return None
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return last if known_class(last) in names else None
 
 
 def steps_before(fitted: Any) -> Pipeline | None:
     """Return the steps of a fitted pipeline before its last, if there are any."""
     several = isinstance(fitted, Pipeline) and len(fitted) > 1
     return fitted[:-1] if several else None
-
-
-def step_names(before: Pipeline | None) -> tuple[str, ...]:
-    """Return the names of these steps."""
-    return () if before is None else tuple(before.named_steps)
 
 
 def check_apart(cells: Leaves | CenterCells, X: Any, model: Any) -> None:
@@ -211,27 +195,30 @@ def check_apart(cells: Leaves | CenterCells, X: Any, model: Any) -> None:
 
 
 def find_trees(estimator: Any) -> Any:
-    """Return a tree or forest, as `find_kind` does."""
-    return find_kind(estimator, _KINDS)
+    """Return a tree or forest, as `find_last` does."""
+    return find_last(estimator, _TREES)
 
 
 def make_leaf_query(
     estimator: Any,
     public: PublicRecords,
     labels: PublicClasses | None,
-    bounded_epsilon: float = math.inf,
+    epsilon: float,
     *,
-    residuals: bool = True,
+    bounded: bool,
+    paired: bool,
 ) -> tuple[LeafQuery, TableReference | None]:
     """Return the sums that leaf values follow from, and the rows for pairs.
 
-    Splits are of public records. `bounded_epsilon` is the level of noise for the proven
-    bound; infinite for other noise. With `residuals`, numbers are summed as what public
-    trees leave of them.
+    Splits are of public records. Numbers are summed as what public trees leave of them,
+    unless there is no noise. `bounded` tells if noise is for the proven bound, and
+    `paired` if pairs are of public records.
     """
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
-    fitted = _grow(estimator, public, public.whole, at_random=guessed)
+    fitted = public.fit(estimator, public.whole)
+    if guessed:
+        _grow_at_random(fitted, public)
     before = steps_before(fitted)
     model = find_trees(fitted)
     X, y = public.whole
@@ -240,30 +227,28 @@ def make_leaf_query(
         addend: Addend = _find_target_addend(y, reference, public.most_rows)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
-    trees = [_Walk(tree) for tree in _trees_of(model)]
-
-    nodes = _numbered([np.arange(tree.n_nodes) for tree in trees])
-    every = Leaves(model, nodes, int(nodes[-1][-1]) + 1, before)
-    check_apart(every, X, model)
-    whole = LeafQuery(every, addend, 0)
-    sums = whole.split(whole(X, y))["sums"]
-    known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
+    trees, added = _trees_of(model), addend(y)
+    records = as_tree_input(transform_each(before, X))
+    known = [tree.decision_path(records).T @ added for tree in trees]
     share = n_records / n_rows(X)
     expected = [share * _count(addend, own) for own in known]
     fewest = 0.0 if guessed else _FEWEST_EXPECTED
     cells, n_cells = _cut(trees, expected, fewest, addend.n_columns)
     leaves = Leaves(model, cells, n_cells, before)
+    check_apart(leaves, X, model)
 
-    in_cells = replace(whole, leaves=leaves)
-    known_in_cells = in_cells.split(in_cells(X, y))["sums"]
+    known_in_cells = LeafQuery(leaves, addend, 0)(X, y).reshape(n_cells, -1)
     # Through much noise nothing is seen but which class has more records in a leaf.
-    loud = 2 * len(trees) / bounded_epsilon > _WORTH_SHARES * n_records
+    loud = bounded and 2 * len(trees) / epsilon > _WORTH_SHARES * n_records
     if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
         addend = MarginAddend(addend.classes)
-    supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
-    public_steps = PublicSteps((*step_names(before), _SPLITS), supervised)
-    if isinstance(addend, TargetAddend) and residuals and not guessed:
-        return _leave_residuals(estimator, public, fitted, leaves, public_steps)
+    supervised = (_SPLITS,) if public.table is not None and not guessed else ()
+    public_steps = PublicSteps(
+        (*getattr(before, "named_steps", ()), _SPLITS), supervised
+    )
+    if isinstance(addend, TargetAddend) and math.isfinite(epsilon) and not guessed:
+        table = public.table if paired else None
+        return _leave_residuals(estimator, public, fitted, leaves, public_steps, table)
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
     template = LeafTemplate(
@@ -274,7 +259,7 @@ def make_leaf_query(
         in_nodes=tuple(known),
         in_cells=known_in_cells,
         share=0.0 if guessed else share,
-        squares=(addend(y) ** 2).sum(axis=0),
+        squares=(added**2).sum(axis=0),
     )
     return replace(query, template=template, public_steps=public_steps), None
 
@@ -285,6 +270,7 @@ def _leave_residuals(
     fitted: Any,
     leaves: Leaves,
     public_steps: PublicSteps,
+    table: TableReference | None,
 ) -> tuple[ResidualsQuery, TableReference | None]:
     """Return sums of what public trees leave of targets, and the rows for pairs.
 
@@ -297,7 +283,7 @@ def _leave_residuals(
     told, mixed = np.empty_like(targets), np.arange(pool.n_records)
     mixed = np.random.default_rng(0).permutation(mixed)  # of people
     for held in np.array_split(mixed, min(_N_FOLDS, len(mixed))):
-        grown = _grow(estimator, public, pool.take(np.setdiff1d(mixed, held)))
+        grown = public.fit(estimator, pool.take(np.setdiff1d(mixed, held)))
         found = grown.predict(pool.take(held)[0])
         told[pool.rows(held)] = np.reshape(found, (-1, targets.shape[1]))
     # Trees say too much of targets that they hardly know.
@@ -316,7 +302,6 @@ def _leave_residuals(
     unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
     reach = np.maximum(size, _REACH * unit)
     addend = ResidualAddend(-reach, reach, 0 * unit, unit, public.most_rows)
-    table = public.reference_table if public.is_resampled else None
     if table is not None:
         table = table._cross_fitted((predicted + left).reshape(given.shape))
     counts = np.bincount(leaves.of(X).ravel(), minlength=leaves.n_cells)
@@ -367,7 +352,7 @@ class LeafTemplate:
     Its splits, importances and numbers of records are of public records.
     """
 
-    # What methods would need besides: nothing.
+    # Numbers that methods would need besides: none.
     needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
     # With what is of public records.
@@ -399,31 +384,28 @@ class LeafTemplate:
             for tree in range(self.leaves.n_trees)
         )
 
-    def check_serves(self, method: str) -> None:
-        """Do nothing: each method is served."""
-
     def _inside(self, name: str) -> str:
         """Return where an attribute is, of a fit that may be a pipeline's last step."""
         if isinstance(self.fitted, Pipeline):
             return f"steps.{self.fitted.steps[-1][0]}.{name}"
         return name
 
-    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+    def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with leaf values from sums with noise of these deviations."""
-        sums, each = released["sums"], deviations["sums"]
-        values = self._values(sums, each)
-        pool = bool(self.share) and bool(each.any())
+        values = self._as_leaf_values(self._values(answer, deviation))
+        classifies = isinstance(self.addend, ClassAddend)
+        pool = classifies and bool(self.share) and bool(deviation.any())
         served = copy.deepcopy(self.fitted)
         for tree, cells, known in zip(
             _trees_of(find_trees(served)), self.leaves.cells, self.in_nodes, strict=True
         ):
-            walk, counts = _Walk(tree), _count(self.addend, known)
-            found = values[cells]
-            if pool:  # leaves below a cell keep some of what is public there
-                inside = walk.is_below(cells)
-                own = self._values_of(known[inside])
-                found[inside] = below(found[inside], counts[inside], own)
-            tree.value[...] = self._as_leaf_values(walk.average(found, counts))
+            is_leaf = cells >= 0
+            own = cells[is_leaf]
+            found = values[own]
+            if pool:  # leaves that share a cell keep some of what is public there
+                parts = np.bincount(own)[own] > 1
+                found[parts, 0] = below(found[parts, 0], known[is_leaf][parts])
+            tree.value[is_leaf] = found
         return served
 
     def private_weight(self, deviation: Floats) -> float:
@@ -435,9 +417,8 @@ class LeafTemplate:
         pools = not isinstance(self.addend, MarginAddend) and deviation.any()
         if not (self.share and pools):
             return 1.0
-        deviation = np.broadcast_to(deviation, self.in_cells.size)
-        deviation = deviation.reshape(self.in_cells.shape)
-        public, n_trees = _count(self.addend, self.in_cells), self.leaves.n_trees
+        deviation, n_trees = self._by_cell(deviation), self.leaves.n_trees
+        public = _count(self.addend, self.in_cells)
         expected = self.share * public
         if isinstance(self.addend, ClassAddend):
             weight = weight_of_classes(deviation, expected, n_trees)
@@ -449,6 +430,16 @@ class LeafTemplate:
         told = weight * expected
         return float(np.average(told / (public + told), weights=expected))
 
+    def _by_cell(self, numbers: Floats) -> Floats:
+        """Return released numbers, or one for all, as columns for each cell.
+
+        Beside a count of 0, on which nothing depends, where none was released.
+        """
+        n_cells, n_columns = self.in_cells.shape
+        shape = n_cells, self.addend.n_columns
+        sums = np.broadcast_to(numbers, math.prod(shape)).reshape(shape)
+        return np.pad(sums, ((0, 0), (n_columns - shape[1], 0)))
+
     @property
     def _variance(self) -> Floats:
         """Variance of public targets within cells."""
@@ -457,13 +448,14 @@ class LeafTemplate:
         within = self.squares[1:] - (totals**2 / counts).sum(axis=0) / n_trees
         return np.asarray(np.maximum(within, 0.0) / self.squares[0])
 
-    def _values(self, sums: Floats, deviation: Floats) -> Floats:
+    def _values(self, answer: Floats, noise: Floats) -> Floats:
         """Return the value of each cell: shares of classes, or means of targets."""
+        sums, deviation = self._by_cell(answer), self._by_cell(noise)
         known = self.in_cells * bool(self.share)
         expected = self.share * _count(self.addend, self.in_cells)
         n_trees = self.leaves.n_trees
         if isinstance(self.addend, MarginAddend):
-            return votes(sums[:, 0])
+            return votes(sums[:, -1])
         if isinstance(self.addend, ClassAddend):
             return class_shares(sums, deviation, known, expected, n_trees)
         return target_means(
@@ -476,11 +468,6 @@ class LeafTemplate:
             n_records=self.n_records,
         )
 
-    def _values_of(self, known: Floats) -> Floats:
-        """Return what the values of nodes are by public records alone."""
-        totals = known[:, 1:] if isinstance(self.addend, TargetAddend) else known
-        return np.asarray(totals / _count(self.addend, known)[:, None])
-
     def _as_leaf_values(self, values: Floats) -> Floats:
         """Return values as trees have them, (n_nodes, n_targets, n_values)."""
         if isinstance(self.addend, TargetAddend):
@@ -492,86 +479,15 @@ class LeafTemplate:
 class ResidualsTemplate(LeafTemplate):
     """A fit to public records, to whose leaves is added what private ones leave."""
 
-    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+    def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with leaf values corrected by sums with such noise."""
         assert isinstance(self.addend, ResidualAddend)
-        sums, each = _uncounted(released["sums"]), _uncounted(deviations["sums"])
-        moved = self.addend.unit * self._values(sums, each)
+        moved = self.addend.unit * self._values(answer, deviation)
         served = copy.deepcopy(self.fitted)
         trees = _trees_of(find_trees(served))
         for tree, cells in zip(trees, self.leaves.cells, strict=True):
-            tree.value[...] += np.where(cells[:, None] < 0, 0.0, moved[cells])[
-                ..., None
-            ]
+            tree.value[cells >= 0, :, 0] += moved[cells[cells >= 0]]
         return served
-
-    def private_weight(self, deviation: Floats) -> float:
-        shape = len(self.in_cells), self.addend.n_columns
-        deviation = np.broadcast_to(deviation, math.prod(shape)).reshape(shape)
-        return super().private_weight(_uncounted(deviation).ravel())
-
-
-def _uncounted(sums: Floats) -> Floats:
-    """Return sums beside a count of 0, without noise, that nothing depends on."""
-    return np.column_stack([np.zeros(len(sums)), sums])
-
-
-class _Walk:
-    """The nodes of a tree, level by level: parents come before their children."""
-
-    def __init__(self, tree: Any) -> None:
-        self.n_nodes = int(tree.node_count)
-        left, right = tree.children_left, tree.children_right
-        self.levels: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
-        nodes = np.array([0])
-        while (nodes := nodes[left[nodes] >= 0]).size:
-            children = np.array([left[nodes], right[nodes]])
-            self.levels.append((nodes, children))
-            nodes = children.ravel()
-
-    def add_up(self, sums: Floats) -> Floats:
-        """Return sums of leaves for all nodes."""
-        added = sums.copy()
-        for nodes, children in reversed(self.levels):
-            added[nodes] = added[children].sum(axis=0)
-        return added
-
-    def average(self, values: Floats, weights: Floats) -> Floats:
-        """Return values of leaves for all nodes, on average over what is below."""
-        means = values.copy()
-        for nodes, children in reversed(self.levels):
-            weight = np.maximum(weights[children], 1.0)[:, :, None]
-            means[nodes] = (weight * means[children]).sum(axis=0) / weight.sum(axis=0)
-        return means
-
-    def least_below(self, expected: Floats) -> Floats:
-        """Return, for each node, what the parts have that it is split into, at least.
-
-        Neither that split nor one above it leaves less to a child; 0 for leaves.
-        """
-        least, above = np.zeros(self.n_nodes), np.full(self.n_nodes, np.inf)
-        for nodes, children in self.levels:
-            least[nodes] = np.minimum(expected[children].min(axis=0), above[nodes])
-            above[children] = least[nodes]
-        return least
-
-    def cut(self, is_split: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the node at which each one is cut off; -1 for those that are split."""
-        cells = np.where(is_split, -1, 0)
-        for nodes, children in self.levels:
-            cells[children] = np.where(
-                is_split[children],
-                -1,
-                np.where(is_split[nodes], children, cells[nodes]),
-            )
-        return cells
-
-    def is_below(self, cells: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Tell which nodes are below the one that is their cell."""
-        found = np.zeros(self.n_nodes, dtype=bool)
-        for nodes, children in self.levels:
-            found[children] = cells[children] == cells[nodes]
-        return found & (cells >= 0)
 
 
 def _trees_of(model: Any) -> list[Any]:
@@ -587,31 +503,52 @@ def _count(addend: Addend, sums: Floats) -> Floats:
     return np.asarray(counts.sum(axis=1))
 
 
-def _numbered(numbers: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], ...]:
-    """Return whole numbers of several trees, so that each has its own; -1 stays."""
-    start, found = 0, []
-    for each in numbers:
-        found.append(np.where(each < 0, -1, each + start))
-        start += int(each.max()) + 1
-    return tuple(found)
+def _parents(tree: Any) -> NDArray[np.intp]:
+    """Return the parent of each node; that of the root is the root."""
+    parents = np.zeros(tree.node_count, dtype=np.intp)
+    split = np.flatnonzero(tree.children_left >= 0)
+    for children in (tree.children_left, tree.children_right):
+        parents[children[split]] = split
+    return parents
+
+
+def _least_below(tree: Any, expected: Floats) -> Floats:
+    """Return, for each node, what the parts have that it is split into, at least.
+
+    Neither that split nor one above it leaves less to a child; 0 for leaves.
+    """
+    left, right = tree.children_left, tree.children_right
+    parts = np.where(left < 0, 0.0, np.minimum(expected[left], expected[right]))
+    least = parts
+    above = parents = _parents(tree)
+    while above.any():
+        least, above = np.minimum(least, parts[above]), parents[above]
+    return np.minimum(least, parts[0])
 
 
 def _cut(
-    trees: Sequence[_Walk], expected: Sequence[Floats], fewest: float, n_columns: int
+    trees: Sequence[Any], expected: Sequence[Floats], fewest: float, n_columns: int
 ) -> tuple[tuple[NDArray[np.intp], ...], int]:
-    """Return the cells of all nodes: those with enough records, as many as can be."""
-    least = [tree.least_below(own) for tree, own in zip(trees, expected, strict=True)]
+    """Return the cells of leaves, and how many: as many as can be with enough records.
+
+    Other nodes have -1.
+    """
+    least = [_least_below(tree, own) for tree, own in zip(trees, expected, strict=True)]
     ranked = np.sort(np.concatenate(least))[::-1]
     # A tree has one cell more than splits.
     most = max(_MOST_OUTPUTS // n_columns - len(trees), 0)
     beyond = ranked[most] if most < len(ranked) else 0.0
-    cells = []
+    cells, n_cells = [], 0
     for tree, own in zip(trees, least, strict=True):
-        nodes = tree.cut((own >= fewest) & (own > beyond))
-        found, numbers = np.unique(nodes, return_inverse=True)
-        cells.append(numbers - int(found[0] < 0))
-    numbered = _numbered(cells)
-    return numbered, int(max(each.max() for each in numbered)) + 1
+        is_split, parents = (own >= fewest) & (own > beyond), _parents(tree)
+        tops = np.flatnonzero(tree.children_left < 0)  # of what each leaf is part of
+        while (rises := ~is_split[parents[tops]] & (tops > 0)).any():
+            tops = np.where(rises, parents[tops], tops)
+        found, numbers = np.unique(tops, return_inverse=True)
+        cells.append(np.full(tree.node_count, -1))
+        cells[-1][tree.children_left < 0] = numbers + n_cells
+        n_cells += len(found)
+    return tuple(cells), n_cells
 
 
 def _check_public(estimator: Any, public: PublicRecords) -> Reference:
@@ -633,38 +570,105 @@ def _check_public(estimator: Any, public: PublicRecords) -> Reference:
     return reference
 
 
-def _grow(
-    estimator: Any,
-    public: PublicRecords,
-    database: Database,
-    *,
-    at_random: bool = False,
-) -> Any:
-    """Return a fit to public records; where targets mean nothing, splits are random."""
-    prepared = clone(estimator)
-    model = find_trees(prepared)
-    given = model.get_params(deep=False)
-    other: dict[str, Any] = {"oob_score": False}
-    if at_random:
-        other |= {"max_features": 1, "splitter": "random"}
-    other = {name: value for name, value in other.items() if name in given}
-    model.set_params(**other)
-    fitted = public.fit(prepared, database)
-    grown = find_trees(fitted)
-    if at_random and "bootstrap" in given:
-        grown.estimators_ = _grow_extra(given, fitted, public).estimators_
-    grown.set_params(**{name: given[name] for name in other})
-    return fitted
-
-
-def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) -> Any:
-    """Return a forest of as many trees whose splits are at random."""
+def _grow_at_random(fitted: Any, public: PublicRecords) -> None:
+    """Grow trees anew, with splits at random, as targets mean nothing."""
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-    extra = ExtraTreesClassifier() if is_classifier(fitted) else ExtraTreesRegressor()
-    plain = {"max_features": 1, "bootstrap": False, "max_samples": None}
-    extra.set_params(**{**given, **plain, "oob_score": False})
+    grown = find_trees(fitted)
+    extra, name = clone(grown), "tree_"
+    if not hasattr(grown, name):
+        name = "estimators_"
+        classifies = is_classifier(grown)
+        extra = ExtraTreesClassifier() if classifies else ExtraTreesRegressor()
+    given = grown.get_params(deep=False)
+    other = {"max_features": 1, "splitter": "random", "bootstrap": False}
+    other |= {"max_samples": None, "oob_score": False}
+    extra.set_params(**given | {key: other[key] for key in other.keys() & given})
     X, y = public.whole
     if (before := steps_before(fitted)) is not None:
         X = before.transform(X)
-    return public.fit(extra, (X, y))
+    setattr(grown, name, getattr(public.fit(extra, (X, y)), name))
+
+
+# Clusters: one step of Lloyd's algorithm, from public centers to private means
+
+_CENTERS = "centers"
+
+
+def find_centers(estimator: Any) -> Any:
+    """Return an estimator of cluster centers, as `find_last` does."""
+    return find_last(estimator, ("KMeans", "MiniBatchKMeans"))
+
+
+def make_centers_query(
+    estimator: Any, public: PublicRecords, *, paired: bool
+) -> tuple[CentersQuery, TableReference | None]:
+    """Return sums over the records of each public cluster, and the rows for pairs.
+
+    Rows lie closer to centers that were fitted to them than others do. Where pairs are
+    drawn from a table, half of it makes the centers, and pairs are of the other half.
+    """
+    model = find_centers(estimator)
+    if public.reference is None:
+        raise IncompatibleError(
+            f"{type(model).__name__} starts from public centers: give X_reference, "
+            "public records or a SchemaReference."
+        )
+    every, apart = public.whole[0], None
+    made_of = every
+    if paired and public.table is not None:
+        half, apart = public.table._split_off(None)
+        made_of, _ = public.pool.take(half)
+    fitted = public.fit(estimator, (made_of, None))
+    before = steps_before(fitted)
+    cells = CenterCells.of_public(find_centers(fitted).cluster_centers_, every, before)
+    check_apart(cells, every, model)
+    places, around = cells.place(every)
+    if len(np.unique(places)) < cells.n_cells:
+        raise ValueError(
+            f"n_clusters must be at most the number of different public records, got "
+            f"{cells.n_cells}."
+        )
+    # Degrees of freedom: each center is fitted to its records.
+    left = max(1, len(around) - cells.n_cells)
+    unit = np.sqrt((around**2).sum(axis=0) / left)
+    reach = np.maximum(np.abs(around).max(axis=0), _REACH * unit)
+    unit = np.where(unit > 2.0**-20 * reach, unit, np.where(reach > 0, reach, 1.0))
+    middle = np.zeros(len(unit))
+    addend = TargetAddend(-reach, reach, middle, unit, public.most_rows)
+    added, in_cells = addend(around), np.zeros((cells.n_cells, addend.n_columns))
+    np.add.at(in_cells, places[:, 0], added)  # exact in any order
+    template = CentersTemplate(
+        fitted,
+        addend,
+        public.n_rows,
+        leaves=cells,
+        in_nodes=(),
+        in_cells=in_cells,
+        share=public.n_rows / n_rows(every) if public.table is not None else 0.0,
+        squares=(added**2).sum(axis=0),
+    )
+    told = PublicSteps((*getattr(before, "named_steps", ()), _CENTERS))
+    query = CentersQuery(cells, addend, estimator, template=template, public_steps=told)
+    return query, apart
+
+
+@dataclass(frozen=True, eq=False)
+class CentersTemplate(LeafTemplate):
+    """A fit to public records, whose centers are moved by means of released sums."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where centers are."""
+        return (self._inside("cluster_centers_"),)
+
+    def serve(self, answer: Floats, deviation: Floats) -> Any:
+        """Return a copy with centers from sums with noise of these deviations."""
+        assert isinstance(self.addend, TargetAddend)
+        moved = self.addend.as_targets(self._values(answer, deviation))
+        served = copy.deepcopy(self.fitted)
+        model = find_centers(served)
+        centers, cells = model.cluster_centers_ + moved, self.leaves
+        model.cluster_centers_ = np.clip(centers, cells.low, cells.high)
+        vars(model).pop("labels_", None)  # of public records, by other centers
+        return served

@@ -9,16 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 
 from skparisk.core.sealed import take_rows
-from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._base import Differences, Floats
 from skparisk.queries._estimator import EstimatorQuery
+from skparisk.queries._leaves import LeafQuery, as_numbers
 from skparisk.queries._linear import CorrectionQuery, LinearQuery
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
@@ -28,11 +27,6 @@ from skparisk.reference._records import n_rows
 _MOST_COLUMNS = 256
 # Records that steps transform together: copies of all would not fit into memory.
 _ROWS_AT_ONCE = 2**16
-
-
-def _dense(found: Any) -> Floats:
-    found = found.toarray() if issparse(found) else found
-    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +60,11 @@ class LinearStepQuery(EstimatorQuery):
 
     def prepared(self, X: Any) -> Floats:
         if self.front is None:
-            return _dense(X)
+            return as_numbers(X)
         made: Any = None
         for start in range(0, max(n_rows(X), 1), _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            part = _dense(super().prepared(take_rows(X, rows)))
+            part = as_numbers(super().prepared(take_rows(X, rows)))
             if made is None:  # the others are put beside it as they come
                 made = np.empty((n_rows(X), part.shape[1]))
             made[rows] = part
@@ -106,7 +100,7 @@ class LinearStepQuery(EstimatorQuery):
         return prepared
 
 
-def find_linear(query: EstimatorQuery) -> LinearQuery | None:
+def _find_linear(query: EstimatorQuery) -> LinearQuery | None:
     """Return the query that has the answers of a linear model at the end, if it is one.
 
     A linear, ridge or logistic regression whose coefficients and intercepts are
@@ -114,7 +108,7 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     left of public rows, so that pairs of these move less than those of new people.
     """
     last = query.estimator
-    while isinstance(last, Pipeline) and (query.front or len(last) == 1):
+    if isinstance(last, Pipeline) and (query.front or len(last) == 1):
         last = last[-1]
     names = tuple(place.rpartition(".")[2] for place in sorted(query.shapes))
     if names != ("coef_", "intercept_")[: 1 + bool(getattr(last, "fit_intercept", 0))]:
@@ -142,10 +136,19 @@ def find_linear(query: EstimatorQuery) -> LinearQuery | None:
     )
 
 
-def _fields_of(query: EstimatorQuery) -> dict[str, Any]:
-    """Return the fields of a query, with coefficients first."""
+def linear_step(query: EstimatorQuery | LeafQuery) -> LinearStepQuery | None:
+    """Return the query of a linear model at the end that can correct a public fit.
+
+    Of rows for pairs that no step before it knows.
+    """
+    if isinstance(query, LeafQuery):
+        return None
+    linear = _find_linear(query)
+    if linear is None or query.public_steps.supervised:
+        return None
     fields = {name: getattr(query, name) for name in query.__dataclass_fields__}
-    return {**fields, "shapes": dict(sorted(query.shapes.items()))}
+    fields["shapes"] = dict(sorted(query.shapes.items()))  # coefficients first
+    return LinearStepQuery(**fields, linear=linear)
 
 
 def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
@@ -155,24 +158,3 @@ def cross_fitted_table(query: Any, table: TableReference) -> TableReference:
     fitted = cross_fitted(prepared, query.correction.usual)
     assert fitted is not None  # it was, for the release
     return table._cross_fitted(fitted.table.pool.y)
-
-
-def correct(
-    query: EstimatorQuery, table: TableReference, n_records: int
-) -> tuple[PublicStart, LinearStepQuery, LinearStepQuery] | None:
-    """Return the public fit that a release corrects, the query, and that of the fit.
-
-    None if the estimator ends with no linear model that is known here, or it has no
-    public fit.
-    """
-    linear = find_linear(query)
-    if linear is None:
-        return None
-    plain = LinearStepQuery(**_fields_of(query), linear=linear)
-    start = PublicStart.of(plain.prepared_table(table), linear, n_records, chosen=False)
-    if start is None or start.table is None:
-        return None
-    left = start.table.pool.y
-    correction = replace(plain, linear=start.query(linear))
-    start = replace(start, table=table._cross_fitted(left))
-    return start, correction, replace(plain, linear=start.usual)

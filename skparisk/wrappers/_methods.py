@@ -31,9 +31,9 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
         if releases_predictions(model):
             return set(methods) <= set(_PREDICTIONS[model.release])
         template = getattr(model, "template_", None)
-        if template is not None:
-            for method in methods:
-                template.check_serves(method)
+        for method in methods:
+            if template is not None and method in template.needs:
+                raise AttributeError(template.say_needs(method))
         # Some tell only once they are fitted.
         served = getattr(model, "estimator_", model.estimator)
         return all(hasattr(served, method) for method in methods)
@@ -41,54 +41,33 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
     return check
 
 
-def _answers(method: str, asks: Callable[[Any, Any], Any]) -> Any:
-    """Return a method that answers about records, if the wrapped estimator has it."""
+def _answers(method: str, *needs: str) -> Callable[[Callable[..., Any]], Any]:
+    """Name and document a method, which is there if the wrapped estimator has it."""
 
-    def answer(self: ServedMethods, X: Any) -> Any:
-        return asks(self, X)
+    def named(answer: Callable[..., Any]) -> Any:
+        answer.__name__, answer.__qualname__ = method, f"ServedMethods.{method}"
+        when = ", which is fitted first" if needs else ""
+        answer.__doc__ = f"""Return `{method}` of the released estimator{when}.
 
-    answer.__name__, answer.__qualname__ = method, f"ServedMethods.{method}"
-    answer.__doc__ = f"""Return `{method}` of the released estimator.
-
-        Parameters
-        ----------
-        X : array-like
-            Records, as the wrapped estimator takes them.
-
-        Returns
-        -------
-        answer : as the wrapped estimator returns it
+        Parameters and answer are those of the wrapped estimator.
         """
-    return available_if(_offers(method))(answer)
+        return available_if(_offers(method, *needs))(answer)
+
+    return named
 
 
 def _about_records(method: str) -> Any:
-    return _answers(method, lambda self, X: self._ask_about(X, method))
+    def answer(self: ServedMethods, X: Any) -> Any:
+        return self._ask_about(X, method)
+
+    return _answers(method)(answer)
 
 
 def _fits_and(method: str) -> Any:
-    """Return a method that fits, and then answers about the same records."""
-
     def answer(self: ServedMethods, X: Any, y: Any = None, **given: Any) -> Any:
         return getattr(self.fit(X, y, **given), method)(X)
 
-    name = f"fit_{method}"
-    answer.__name__, answer.__qualname__ = name, f"ServedMethods.{name}"
-    answer.__doc__ = f"""Fit, release, and `{method}` by the release.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Private records, and targets.
-
-        **given : dict
-            What else `fit` takes, such as `X_reference`.
-
-        Returns
-        -------
-        answer : as the wrapped estimator returns it
-        """
-    return available_if(_offers(name, method))(answer)
+    return _answers(f"fit_{method}", method)(answer)
 
 
 class ServedMethods:
@@ -118,73 +97,28 @@ class ServedMethods:
     decision_function = _about_records("decision_function")
     transform = _about_records("transform")
     score_samples = _about_records("score_samples")
-    inverse_transform = _answers(
-        "inverse_transform", lambda self, X: self._ask("inverse_transform", X)
-    )
     fit_transform = _fits_and("transform")
     fit_predict = _fits_and("predict")
 
-    @available_if(_offers("score"))
+    @_answers("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        return self._ask("inverse_transform", X)
+
+    @_answers("score")
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Return the score of the released estimator on given records.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Their targets or labels.
-
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the records, where the wrapped estimator takes them.
-
-        Returns
-        -------
-        score : float
-        """
         weights = () if sample_weight is None else (sample_weight,)
         return self._ask_about(X, "score", y, *weights)
 
-    @available_if(_offers("sample"))
+    @_answers("sample")
     def sample(self, n_samples: int = 1) -> Any:
-        """Draw records from the released model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            How many.
-
-        Returns
-        -------
-        records : as the wrapped estimator returns them
-        """
         return self._ask("sample", n_samples)
 
-    @available_if(_offers("get_feature_names_out"))
+    @_answers("get_feature_names_out")
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of the transformed columns.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the columns, where `fit` saw none.
-
-        Returns
-        -------
-        names : ndarray of str
-        """
         return self._ask("get_feature_names_out", input_features)
 
-    @available_if(_offers("set_output"))
+    @_answers("set_output")
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Set the container that `transform` returns.
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"} or None, default=None
-            As in scikit-learn; None leaves it as it is.
-        """
         self.estimator.set_output(transform=transform)
         if hasattr(self, "estimator_"):
             self.estimator_.set_output(transform=transform)
