@@ -14,7 +14,10 @@ import pyarrow as pa
 import pytest
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.linear_model import LinearRegression
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from skparisk import (
     IncompatibleError,
@@ -703,3 +706,27 @@ def test_texts_of_arrow_itself_are_read_as_such():
     found = seen(pd.DataFrame({"x": texts}), private)["x"]
     assert isinstance(found.dtype, pd.ArrowDtype)
     assert found.tolist() == ["c", "4"] * 50
+
+
+def test_a_model_reads_what_it_is_asked_about_as_what_it_was_fitted_to():
+    """One text in a column of a file makes all of its values texts."""
+    frames = [
+        pd.DataFrame({"job": rng.integers(0, 3, 300), "age": rng.normal(size=300)})
+        for rng in map(np.random.default_rng, range(3))
+    ]
+    known, X, new = frames
+    coded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["job"]),
+        remainder="passthrough",
+    )
+    model = PrivateEstimator(make_pipeline(coded, Ridge()), gamma=0.2, random_state=0)
+    targets = {"y": X["job"] == 1, "y_reference": known["job"] == 1}
+    model.fit(X, **targets, X_reference=known)
+    texts = new.astype({"job": str})
+    texts.loc[5, "job"] = "?"
+    others = np.arange(300) != 5
+    assert (model.predict(texts)[others] == model.predict(new)[others]).all()
+    assert model.predict(new).std() > 0.1
+    with pytest.raises(ValueError, match="is not shown") as caught:
+        model.score(texts, ["secret"] * 300)
+    assert "secret" not in str(caught.value)

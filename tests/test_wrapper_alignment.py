@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from wrapped import private
 
 from skparisk import ReferenceWarning, SensitivitySampler
@@ -85,12 +86,18 @@ def test_without_alignment_the_sensitivity_is_larger():
     assert found[0] < 0.8 * found[1]
 
 
-def test_released_fit_has_the_order_and_the_signs_of_the_anchor():
-    model = private(PCA(3), epsilon=1e8).fit(ROUND, X_reference=ROUND_PUBLIC)
-    query, name = model.sampler_.query_, "components_"
-    public = PCA(3).fit(ROUND_PUBLIC).components_
+@pytest.mark.parametrize("behind", [False, True])
+def test_released_fit_has_the_order_and_the_signs_of_the_anchor(behind):
+    estimator = make_pipeline(MaxAbsScaler(), PCA(3)) if behind else PCA(3)
+    reference = ROUND_PUBLIC / np.abs(ROUND_PUBLIC).max(axis=0)
+    model = private(estimator, epsilon=1e8).fit(
+        ROUND, X_reference=reference if behind else ROUND_PUBLIC
+    )
+    query, name = model.sampler_.query_, "steps.pca.components_" * behind
+    name = name or "components_"
+    public = PCA(3).fit(reference if behind else ROUND_PUBLIC).components_
     np.testing.assert_allclose(query.anchor[name], public)
-    released = model.estimator_.components_
+    released = (model.estimator_[-1] if behind else model.estimator_).components_
     plain = repeatable(PCA(3)).fit(ROUND).components_
     expected = query.align({name: plain}, query.anchor)[name]
     np.testing.assert_allclose(released, expected, atol=1e-5)
@@ -111,6 +118,7 @@ def test_nothing_is_aligned_without_noise():
     [
         (PCA(2), 319, True),
         (PCA(2), 320, False),
+        (make_pipeline(StandardScaler(), PCA(2)), 319, True),
         (StandardScaler(), 319, False),
     ],
 )

@@ -8,7 +8,8 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._private_data import validate_records
+from skparisk._private_data import validate_private_records
+from skparisk.core.release import hide_values
 from skparisk.core.sealed import is_frame
 from skparisk.reference._records import Schema, as_records
 
@@ -75,6 +76,7 @@ class ServedMethods:
 
     estimator: Any
     estimator_: Any
+    sampler_: Any
     schema_: Schema
     release: Any
     fit: Callable[..., Self]
@@ -82,10 +84,13 @@ class ServedMethods:
     def _ask_about(self, X: Any, method: str, *arguments: Any) -> Any:
         """Ask about records, in the form of those that were fitted."""
         check_is_fitted(self, "estimator_")
-        records = validate_records(self, X, allow_nan=True, reset=False)
+        records = validate_private_records(self, X, allow_nan=True, reset=False)
         if self.schema_.container == "array" and is_frame(records):
             records = as_records(records.to_numpy(), "X")
-        return self._ask(method, records, *arguments)
+        if (sampler := self.sampler_) is not None and sampler._form is not None:
+            # As in `fit`: one text in a column must not decide what the others are.
+            records = sampler._form.read_features(records)
+        return hide_values(self._ask, method, records, *arguments)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         check_is_fitted(self, "estimator_")

@@ -30,7 +30,7 @@ from sklearn.base import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
@@ -148,10 +148,11 @@ def proven(
     The first fit, with the numbers of each other one, answers as that other one.
     """
     found = [name for name in methods if hasattr(fits[0], name)]
+    known = find_numbers(fits[0])
     for fitted in fits[1:]:
         numbers = find_numbers(fitted)
         moved = copy.deepcopy(fits[0])
-        if not all(place in numbers for place in places):
+        if not all(place in numbers and place in known for place in places):
             return ()
         put(moved, {place: numbers[place] for place in places})
         found = [
@@ -258,6 +259,7 @@ Attributes: TypeAlias = dict[str, Any]
 _SMALL = 1e-9
 _ALIGNED = ("IncrementalPCA", "PCA", "TruncatedSVD")
 # Rows of these belong to a component each.
+_COMPONENTS = "components_"
 _BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
@@ -267,14 +269,17 @@ def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
     For any anchor they are a function of `numbers` alone, the same for a fit and for
     the same fit with other signs or in another order (but for ties).
     """
-    if "components_" not in numbers:
+    last = [place for place in numbers if place.rpartition(".")[2] == _COMPONENTS]
+    if not last:
         return numbers
-    own, wanted = numbers["components_"], anchor["components_"]
+    place = last[-1]  # of the last step of a Pipeline
+    own, wanted = numbers[place], anchor[place]
     likeness = wanted @ own.T
     _, order = linear_sum_assignment(-np.abs(likeness))
-    aligned = {name: numbers[name][order] for name in _BY_COMPONENT if name in numbers}
+    others = [place.removesuffix(_COMPONENTS) + name for name in _BY_COMPONENT]
+    aligned = {name: numbers[name][order] for name in others if name in numbers}
     signs = np.where(likeness[np.arange(len(order)), order] < 0, -1.0, 1.0)
-    return {**numbers, **aligned, "components_": own[order] * signs[:, None]}
+    return {**numbers, **aligned, place: own[order] * signs[:, None]}
 
 
 def _complete_mixture(estimator: Any, released: Numbers) -> Attributes:
@@ -407,6 +412,8 @@ def known_class(estimator: Any) -> str:
 
 def find_align(estimator: Any) -> Align | None:
     """Return the function that aligns fits, if they are defined up to sign or order."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
     return match_components if known_class(estimator) in _ALIGNED else None
 
 
