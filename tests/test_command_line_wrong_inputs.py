@@ -39,7 +39,6 @@ def write_files(folder):
         "headless.csv": "\n".join(records),
         "colons.csv": text.replace(",", ":"),
         "spaces.csv": text.replace(",", " "),
-        "open.csv": text.replace(SECRET, f'"{SECRET}'),
         "twice.csv": text.replace("hours", "age", 1),
         "case.csv": text.replace("wage", "Wage", 1),
         "narrow.csv": private[["wage"]].to_csv(index=False),
@@ -120,7 +119,7 @@ def contents(folder):
 
 
 # In the place of the private table, and of the reference.
-PRIVATE = """empty.csv blank.csv head.csv headless.csv colons.csv spaces.csv open.csv
+PRIVATE = """empty.csv blank.csv head.csv headless.csv colons.csv spaces.csv
 twice.csv case.csv narrow.csv few.csv page.csv records.csv list.csv title.csv zipped.csv
 wide.csv zeros.csv folder.csv loop.csv nowhere.csv model.skops r.html budget.ledger
 public.csv/mine.csv"""

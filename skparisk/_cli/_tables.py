@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import difflib
+import io
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ def open_csv(path: Path, name: str) -> Iterator[tuple[TextIO, str]]:
     encoding = "utf-16" if wide else "utf-8-sig"
     # Bytes that are no text would be told of by an error.
     with path.open(encoding=encoding, errors="replace", newline="\n") as lines:
-        separator = _separator_of(lines.readline(), name)
+        separator = _separator_of(_plain(lines.readline()), name)
         lines.seek(0)
         yield lines, separator
 
@@ -61,7 +62,12 @@ def _separator_of(line: str, name: str) -> str:
     return max(_SEPARATORS, key=line.count)
 
 
-class _Lines:
+def _plain(text: str) -> str:
+    """Return text in which nothing but a line feed ends a line."""
+    return text.replace("\r\n", "\n").replace("\r", " ")
+
+
+class _Lines(io.TextIOBase):
     """The text of a file, of which no line goes on in the next one.
 
     A quote that is not closed would swallow the next people. Its line is read without
@@ -74,13 +80,10 @@ class _Lines:
         field = rf'(?:"(?:[^"]|"")*+"[^{s}]*+|(?!")[^{s}]*+)'
         self._closed = re.compile(f"{field}(?:{s}{field})*+")
 
-    def __iter__(self) -> Iterator[str]:
-        return map(self._close, self._file)
-
-    def read(self, size: int = -1) -> str:
+    def read(self, size: int | None = -1, /) -> str:
         """Return about as much text as is asked for, in whole lines."""
-        text = self._file.read(size) + self._file.readline()
-        text = text.replace("\r\n", "\n").replace("\r", " ")
+        text = self._file.read(-1 if size is None else size) + self._file.readline()
+        text = _plain(text)
         if '"' not in text:
             return text
         return "\n".join(map(self._close, text.split("\n")))
@@ -136,7 +139,8 @@ class Reading:
         import pandas
 
         with open_csv(path, self.target) as (lines, separator):
-            head = next(csv.reader(lines, delimiter=separator), [])
+            first = _plain(lines.readline())
+            head = next(csv.reader([first], delimiter=separator), [])
             written = {name.strip(): name for name in head}
             shown = [*written] if kinds is None else None
             if self.target not in written or len(head) < 2:
