@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private_data import validate_private_records
 from skparisk.core.release import hide_values
-from skparisk.core.sealed import is_frame
+from skparisk.core.sealed import container_of, is_frame, is_pandas
 from skparisk.reference._records import Schema, as_records
 
 # What `release` may be besides names of attributes, and what is then served.
@@ -76,7 +76,6 @@ class ServedMethods:
 
     estimator: Any
     estimator_: Any
-    sampler_: Any
     schema_: Schema
     release: Any
     fit: Callable[..., Self]
@@ -87,9 +86,14 @@ class ServedMethods:
         records = validate_private_records(self, X, allow_nan=True, reset=False)
         if self.schema_.container == "array" and is_frame(records):
             records = as_records(records.to_numpy(), "X")
-        if (sampler := self.sampler_) is not None and sampler._form is not None:
+        # Within `fit`, which scores public records, there is none yet.
+        form = getattr(getattr(self, "sampler_", None), "_form", None)
+        if form is not None and form.container == container_of(records):
             # As in `fit`: one text in a column must not decide what the others are.
-            records = sampler._form.read_features(records)
+            read = form.read_features(records)
+            if is_pandas(read):
+                read.index = records.index
+            records = read
         return hide_values(self._ask, method, records, *arguments)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
