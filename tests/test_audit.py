@@ -33,7 +33,6 @@ from skparisk import (
 from skparisk._filed import filed
 from skparisk._words import audit_summary
 from skparisk.audit import _audit as audit_module
-from skparisk.audit import required_blocks
 from skparisk.audit._audit import Audited
 from skparisk.audit._blocks import BlockJudge, count_exceeding, cut_blocks
 from skparisk.audit._limits import CountNoise, risk_limits
@@ -228,11 +227,6 @@ def test_an_audit_is_exact_but_for_its_noise(name):
     assert found == audit(name)
     assert found.gamma == found.audited.evidence.gamma == 0.05
     assert found.audited.evidence.n_records == SIZE - 1
-
-
-@pytest.mark.slow
-def test_the_result_does_not_depend_on_the_workers():
-    assert audit("ridge", n_jobs=2) == audit("ridge")
 
 
 def test_noise_is_added_and_secret():
@@ -501,53 +495,6 @@ def test_records_by_themselves_are_blocks_of_two():
     found = audit_reference(sampler, wide, epsilon=40.0, random_state=0)
     assert (found.n_records, found.n_blocks, found.release_records) == (1, 300, 1)
     assert found.upper < 0.1
-
-
-@pytest.mark.slow
-def test_labels_without_a_table_are_those_of_the_reference():
-    """For what is fitted, those that it has."""
-
-    def labelled(n, rng):
-        X, y = population(n, rng)
-        return X, (y > 0).astype(float)
-
-    sampler = SensitivitySampler(n_pairs=39, reference=labelled)
-    model = PrivateLogisticRegression(sensitivity=sampler, random_state=0)
-    y = (Y > 0).astype(float)
-    audit_reference(model, X, y, epsilon=40.0, n_blocks=N_BLOCKS)
-    model = model.set_params(classes=[0.0, 1.0]).fit(X_PUBLIC, Y_PUBLIC > 0)
-    found = audit_reference(model, X, y, epsilon=40.0, n_blocks=N_BLOCKS)
-    assert model.certificate_.evidence.audit == found.measured
-
-
-@pytest.mark.parametrize("public_frame", [False, True])
-@pytest.mark.parametrize("private_frame", [False, True])
-@pytest.mark.parametrize(
-    "name", ["ridge", pytest.param("pipeline", marks=pytest.mark.slow)]
-)
-def test_frames_and_arrays(name, private_frame, public_frame):
-    """As in a fit, both are one, or neither."""
-    public = dict(MODELS[name][2])
-    if public_frame:
-        public["X_reference"] = pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-    private = pd.DataFrame(X, columns=["a", "b"]) if private_frame else X
-    if private_frame != public_frame:
-        with pytest.raises(IncompatibleError, match="give both in the same form"):
-            audit(name, private, **public)
-        return
-    found = audit(name, private, **public)
-    assert found.noisy_count == audit(name).noisy_count
-
-
-def test_a_verdict_about_a_larger_risk():
-    """It takes fewer blocks, and the same count may support it."""
-    ridge = PrivateRidge(**FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
-    found = audit_reference(ridge, X, Y, epsilon=40.0, gamma=0.5, **PUBLIC)
-    assert found.gamma == 0.5
-    assert found.n_blocks == required_blocks(0.5, epsilon=40.0, risk=0.05)
-    assert found.audited.evidence.gamma == ridge.gamma_ == 0.05
-    assert ridge.certificate_.evidence.audit == found.measured
-    assert ridge.risk_ <= 0.05
 
 
 # What is refused

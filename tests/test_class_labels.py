@@ -23,8 +23,6 @@ from linear_classifiers import (
     make_data,
     numbers_of,
     optimality,
-    public_table,
-    scikit_learn,
     ways,
     with_and_without_intercept,
 )
@@ -53,34 +51,6 @@ def in_turn(cases):
     return [*zip(itertools.cycle([NAIVE, *SHELLS.values()]), cases, strict=False)]
 
 
-LABELS = {
-    "strings": ["no", "yes", "zoo"],
-    "objects": np.array(["no", "yes", "zoo"], dtype=object),
-    "whole numbers": [3, 7, 90],
-    "below zero": [-1, 1, 2],
-    "floats": [0.0, 1.0, 5.0],
-    "bytes": np.array([0, 1, 200], dtype=np.uint8),
-    "large numbers": [2**60, 2**60 + 1, 2**60 + 2],
-    "booleans": [False, True],
-}
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("shell", "labels"), in_turn(LABELS.values()), ids=LABELS)
-def test_labels_of_any_type_are_predicted(shell, labels):
-    labels = np.asarray(labels)
-    X, y = make_data(90, len(labels))
-    public_X, public_y = make_data(150, len(labels), seed=1)
-    data = X, labels[y]
-    twin = GaussianNB().fit(*data) if shell is NAIVE else scikit_learn(shell, *data)
-    reference = {"X_reference": public_X, "y_reference": labels[public_y]}
-    for parameters, given in ({}, reference), ({"sensitivity": 1.0}, {}):
-        model = make(shell, epsilon=np.inf, **parameters).fit(X, labels[y], **given)
-        np.testing.assert_array_equal(model.classes_, twin.classes_)
-        assert model.classes_.dtype == twin.classes_.dtype
-        np.testing.assert_array_equal(model.predict(X), twin.predict(X))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, int])
 def test_classes_have_the_type_of_public_labels(dtype):
@@ -90,12 +60,6 @@ def test_classes_have_the_type_of_public_labels(dtype):
     for private in (Y, Y.astype(str), Y.astype(bool), Y.astype(float)):
         model = make(LOGISTIC, sensitivity=sampler).fit(X, private)
         assert model.classes_.dtype == dtype
-
-
-def test_booleans_stand_for_two_of_three_declared_numbers():
-    sampler = SensitivitySampler(n_pairs=19, reference=public_table(3))
-    model = make(LOGISTIC, sensitivity=sampler).fit(X, Y.astype(bool))
-    assert model.classes_.tolist() == [0.0, 1.0, 2.0]
 
 
 def fitted_sampler(shell):
@@ -211,14 +175,6 @@ def test_a_class_that_is_missing_in_a_resample_is_told(shell):
     y = np.where(np.arange(150) == 3, 2, Y_PUBLIC)
     with pytest.raises(CalibrationError, match=r"the class 2 .* is missing in a"):
         make(shell).fit(X, Y, X_reference=X_PUBLIC, y_reference=y)
-
-
-@each_shell
-def test_one_class_is_refused(shell):
-    with pytest.raises(ValueError, match="classes must have at least 2 classes"):
-        make(shell, classes=[1]).fit(X, Y, **PUBLIC)
-    with pytest.raises(ValueError, match="y_reference must have at least 2 classes"):
-        make(shell).fit(X, Y, X_reference=X_PUBLIC, y_reference=np.ones(150))
 
 
 @pytest.mark.parametrize("error", [PrivacyLeakWarning, ReferenceWarning])

@@ -13,9 +13,6 @@ from sklearn.neighbors import KernelDensity
 
 from skparisk import density as module
 from skparisk.density import PrivateKernelDensity
-from skparisk.exceptions import (
-    CalibrationError,
-)
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery, kernel_density_sensitivity_bound
 from skparisk.reference import TableReference
@@ -349,9 +346,3 @@ def test_bad_parameters_of_the_estimator_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         model.set_params(**parameters).fit(X)
     assert not hasattr(model, "polynomial_")
-
-
-def test_records_that_are_all_alike_after_clipping_cannot_be_calibrated():
-    public = np.tile([[0.0], [1e-9]], (30, 1))
-    with pytest.raises(CalibrationError, match=r"sensitivity|off, by rounding"):
-        PrivateKernelDensity(0.35, kernel="tophat").fit(records(50), X_reference=public)

@@ -121,11 +121,6 @@ def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
         dataclasses.replace(filed(certificate), evidence=evidence, **claim)
 
 
-def test_records_by_themselves_have_no_scores():
-    with pytest.raises(ValueError, match="query is None"):
-        SensitivitySampler(law="exponential").fit(X)
-
-
 def test_an_estimator_whose_numbers_are_released_refuses_a_choice():
     model = PrivateRidge(sensitivity=SensitivitySampler(law="exponential"))
     with pytest.raises(ValueError, match="noise that is added to numbers"):

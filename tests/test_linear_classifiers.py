@@ -16,25 +16,9 @@ from linear_classifiers import (
     in_turn,
     make,
     make_data,
-    numbers_of,
     optimality,
     scikit_learn,
-    ways,
 )
-
-from skparisk import SensitivitySampler
-from skparisk.reference import CallableReference
-
-
-@pytest.mark.parametrize(
-    ("shell", "way"), in_turn(["sampled", "on the sampler", "declared"])
-)
-def test_infinite_epsilon_is_the_answer_of_the_query(shell, way):
-    parameters, reference = ways(shell)[way]
-    model = make(shell, epsilon=np.inf, **parameters).fit(X, Y, **reference)
-    expected = shell._make_query((0, 1), shell.C)(X, Y)
-    np.testing.assert_allclose(numbers_of(model), expected, rtol=1e-9)
-    assert not model.certificate_.private
 
 
 def test_without_noise_it_is_scikit_learns_logistic_regression():
@@ -127,42 +111,6 @@ def test_probabilities_sum_to_1_and_have_logarithms(n_classes, scale):
     if n_classes == 3:
         best = model.predict(scale * X)
         np.testing.assert_array_equal(chances.argmax(axis=1), best)
-
-
-def test_support_vector_machines_have_no_probabilities():
-    assert not hasattr(SQUARED, "predict_proba")
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("shell", "parameters"),
-    in_turn(
-        [
-            {"randomness": "both"},
-            {"randomness": "both", "noise_shape": "whitened"},
-            {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"},
-            {"law": "gaussian", "delta": 1e-5},
-            {"calibration": "pac"},
-            {"reference": CallableReference(lambda n, rng: make_data(n, 3, rng))},
-        ]
-    ),
-)
-def test_any_sampler_will_do(shell, parameters):
-    X, y = make_data(60, 3)
-    sampler = SensitivitySampler(n_pairs=40, **parameters)
-    _, public = ways(shell, 3)["sampled"]
-    if "reference" in parameters:
-        public = {}
-    model = make(shell, gamma=0.2, sensitivity=sampler, classes=[0, 1, 2])
-    model.fit(X, y, **public)
-    certificate = model.certificate_
-    assert certificate.private
-    for name in {"randomness", "delta"} & set(parameters):
-        assert getattr(certificate, name) == parameters[name]
-    if "noise_shape" in parameters:
-        assert certificate.evidence.noise_shape == parameters["noise_shape"]
-    assert certificate.evidence.n_outputs == 12
-    assert model.coef_.shape == (3, 3)
 
 
 BAD_PARAMETERS = [

@@ -99,19 +99,6 @@ def test_rows_are_shortened_to_hardly_less_than_the_radius():
         assert (abs(lengths - (1 - 2.0**-40)) <= 2.0**-50).all()
 
 
-def test_all_kinds_of_numbers_are_taken_for_floats():
-    query = MomentsQuery([0, 0], [1, 1], 5, 1)
-    assert {type(x) for x in (*query.center, *query.scale)} == {float}
-    X, y = rows(5, 1), rows(5, 1, seed=1)[:, 0]
-    np.testing.assert_array_equal(
-        query(X.astype(object), y.astype(object)), query(X, y)
-    )
-    with pytest.raises(ValueError, match="has 2 columns with targets, got 1"):
-        query(X)
-    alone = MomentsQuery([0.0], [1.0], 5)
-    np.testing.assert_array_equal(alone(X, y), alone(X))
-
-
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     n_records=st.integers(1, 2**53),

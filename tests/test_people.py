@@ -313,24 +313,6 @@ def test_rows_count_as_the_sums_say():
     np.testing.assert_allclose(moments.covariance()[:D, :D], np.cov(X.T), atol=0.2)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("estimator", "targets", "labels"),
-    [
-        (make_pipeline(StandardScaler(), LogisticRegression()), True, True),
-        (RandomForestRegressor(5, max_depth=3, random_state=0), True, False),
-        (KMeans(2, n_init=1, random_state=0), False, False),
-        (StandardScaler(), False, False),
-    ],
-)
-def test_other_models_take_people(estimator, targets, labels):
-    sampler = SensitivitySampler(n_pairs=60)
-    model = PrivateEstimator(estimator, gamma=0.2, sensitivity=sampler, random_state=0)
-    model = fitted(model, targets=targets, labels=labels)
-    assert model.certificate_.unit == "person"
-    assert model.sampler_.n_records_ == 500
-
-
 def test_a_sampler_takes_people_and_nothing_else_then():
     sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, random_state=0)
     sampler.set_params(reference=TableReference(X_PUBLIC, groups=PUBLIC))
@@ -399,15 +381,6 @@ def test_bad_groups_are_refused(model, given, message):
     assert not hasattr(model, "certificate_")
 
 
-def test_a_fitted_sampler_knows_its_unit():
-    first = fitted(PrivateRidge(alpha=1.0, combine=None, random_state=0))
-    none = {"X_reference": None, "y_reference": None, "groups_reference": None}
-    again = PrivateRidge(alpha=1.0, combine=None, sensitivity=first.sampler_)
-    assert fitted(again, **none).certificate_.unit == "person"
-    with pytest.raises(ValueError, match="groups must be given as well"):
-        fitted(again, groups=None, **none)
-
-
 VISITS = pd.DataFrame({"sex": np.where(IDS % 2, "f", "m"), "x": X[:, 0]})
 TABLE = PrivateTable({"sex": ["f", "m"], "x": (-4, 4)}, counts="sex", max_rows=3)
 
@@ -439,18 +412,6 @@ def test_the_rows_of_a_person_that_are_kept_are_drawn_by_chance():
         assert binomtest(int(count), 100, 0.4).pvalue > 1e-6
     again = model.fit(places, groups=np.arange(500) // 5).count("at")["count"]
     assert not counts.equals(again.iloc[:5].round())
-
-
-def test_a_proven_bound_of_a_model_is_of_so_many_rows():
-    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
-    model = PrivateEstimator(forest, max_rows=3, random_state=0)
-    fitted(model, labels=True)
-    assert model.certificate_.unit == "person"
-    assert model.certificate_.risk == 0.0
-    assert model.noise_scale_ == pytest.approx(3 * 2 * 5)
-    centers = PrivateEstimator(KMeans(2, n_init=1, random_state=0), max_rows=2)
-    fitted(centers, targets=False, groups_reference=None)
-    assert centers.certificate_.unit == "person"
 
 
 @pytest.mark.parametrize(
@@ -494,25 +455,6 @@ def test_steps_that_know_people_are_fitted_to_half_of_them():
         groups_reference=ids[:600],
     )
     assert "a table of 15 people" in model.certificate_.evidence.reference
-
-
-def test_centers_of_a_split_table_are_of_its_shared_half():
-    table = TableReference(X_PUBLIC, sampling="split", groups=PUBLIC)
-    sampler = SensitivitySampler(n_pairs=60)
-    model = PrivateEstimator(
-        KMeans(60, n_init=1, random_state=0),
-        gamma=0.2,
-        sensitivity=sampler,
-        random_state=0,
-    )
-    model = fitted(model, targets=False, X_reference=table, groups_reference=None)
-    assert model.certificate_.evidence.reference.startswith("two drawn")
-
-
-def test_targets_that_are_encoded_stay_with_their_rows():
-    whole = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
-    coded = whole.encoded(np.negative)
-    np.testing.assert_array_equal(coded.targets, -whole.targets)
 
 
 def test_parts_of_people_are_those_of_an_owner():
@@ -585,14 +527,6 @@ def test_where_all_have_as_many_rows_that_is_said():
         )
     assert moments.n_rows_ == 1600
     np.testing.assert_allclose(moments.mean(), rows[:1600].mean(axis=0), atol=0.2)
-
-
-def test_people_with_many_more_rows_are_answered():
-    first = np.unique(PUBLIC, return_index=True)[1]
-    one_each = {"X_reference": X_PUBLIC[first], "y_reference": Y_PUBLIC[first]}
-    one_each["groups_reference"] = PUBLIC[first]
-    model = fitted(PrivateMoments(random_state=0), **one_each)
-    assert model.certificate_.unit == "person"
 
 
 def test_a_secret_draw_is_of_single_rows():
@@ -688,13 +622,6 @@ def test_bounds_of_people_take_the_domain_of_the_reference():
     none = {"y_reference": None, "groups_reference": None}
     found = fitted(model, X_reference=SCHEMA, **none)
     assert found.certificate_.unit == "person"
-
-
-@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
-@pytest.mark.slow
-def test_a_model_of_private_people_alone():
-    model = PrivateEstimator(Ridge(), random_state=0).fit(X, Y, groups=IDS)
-    assert model.certificate_.unit == "person"
 
 
 SEARCH = {"C": [0.001, 1.0]}
@@ -858,18 +785,6 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     assert "with more rows than anyone in the reference" in report
 
 
-@pytest.mark.usefixtures("_tables")
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--person", "nobody"], "has no column 'nobody' for --person"),
-        (["--person", "wage"], "must be neither the target nor dropped"),
-    ],
-)
-def test_bad_persons_are_refused_in_one_line(more, message, capsys):
-    assert message in refused([*FIT, *more], capsys)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("_tables", "_no_draws_before")
 def test_the_command_line_draws_people_in_secret(capsys):
@@ -877,13 +792,6 @@ def test_the_command_line_draws_people_in_secret(capsys):
     assert main([*FIT, *more, "--report", "secret.html"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "which 250 of these 500 people are used" in printed
-
-
-@pytest.mark.usefixtures("_tables")
-def test_ids_that_are_there_once_are_to_be_dropped(capsys):
-    frame = pd.read_csv("public.csv", index_col=0)
-    frame.drop_duplicates("patient_id").to_csv("public.csv")
-    assert "give --drop patient_id" in refused(FIT, capsys)
 
 
 def test_split_uses_each_person_once():
@@ -970,14 +878,6 @@ def test_how_many_rows_one_has_moves_no_other_score():
         given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
         found.add(private_score(model, X, y, **given).value)
     assert len(found) == 1
-
-
-@pytest.mark.parametrize("kind", [np.float16, np.float32, object])
-def test_targets_of_any_type_are_scored(kind):
-    groups, y = np.repeat(np.arange(3000), 2), np.tile([0, 1], 3000)
-    X = np.column_stack([y - 0.5, y])
-    given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
-    assert private_score(Halves(), X, y.astype(kind), **given).value == 1.0
 
 
 def test_of_somebody_with_many_rows_some_are_scored():

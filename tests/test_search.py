@@ -76,20 +76,6 @@ def test_data_that_no_fit_would_take_are_refused_before_a_fit():
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_a_reference_of_text_is_compared_as_a_whole(selection):
-    """There are no hashes of records that are not numbers."""
-    search = private_search(Constant(), {"value": [0.0]}, selection)
-    words = np.array(["ash", "beech", "cedar"])[np.arange(600).reshape(300, 2) % 3]
-    with pytest.raises(
-        ValueError, match="must not share records with the training data"
-    ):
-        search.fit(words, Y, X_reference=words.copy(), y_reference=Y)
-    assert Constant.seen == []
-    search.fit(words, Y, X_reference=words[::2], y_reference=Y[::2])
-    assert search.certificate_.private
-
-
-@pytest.mark.parametrize("selection", SELECTIONS)
 def test_samplers_with_private_records_are_refused_before_a_split(selection):
     own = SensitivitySampler(n_pairs=40, reference=TableReference(X[::-1], Y[::-1]))
     search = private_search(PrivateRidge(sensitivity=own), ALPHAS, selection)
@@ -180,21 +166,3 @@ def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
     search.fit(1000 * X, Y, X_reference=1000 * X_PUBLIC, y_reference=Y_PUBLIC)
     assert search.certificate_.private
     assert search.best_estimator_[-1].noise_scale_ < 1
-
-
-def test_samplers_that_sample_the_private_data_say_so_on_the_certificate():
-    search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "exponential")
-    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
-        search.fit(X, Y)
-    assert search.certificate_.leaks == {Leak.PRIVATE_REFERENCE}
-
-
-def test_tags_tell_of_noise():
-    def tag(search):
-        return sklearn.utils.get_tags(search).non_deterministic
-
-    seeded = known(noise_random_state=0)
-    assert tag(private_search(known(), ALPHAS, "reference"))
-    assert not tag(private_search(seeded, ALPHAS, "reference"))
-    assert tag(private_search(seeded, ALPHAS, "exponential"))
-    assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 from searches import (
     PUBLIC,
@@ -12,15 +11,12 @@ from searches import (
     Y,
     private_search,
 )
-from sklearn.model_selection import KFold
 
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,
 )
-
-LABELS = (Y > 0).astype(int)
 
 
 @pytest.fixture(autouse=True)
@@ -67,18 +63,6 @@ def test_bad_parameters_are_refused_before_a_fit(selection, name, value, referen
         assert "must be" in str(caught.value)
     assert ledger.releases == ()
     assert Constant.seen == []
-
-
-@pytest.mark.parametrize("cv", [None, 2, np.int64(3), KFold(4), [([0], [1, 2])]])
-def test_any_splits_of_scikit_learn_are_accepted(cv):
-    search = private_search(Constant(), VALUES, "reference", cv=cv).fit(X, Y, **PUBLIC)
-    assert "split0_test_score" in search.cv_results_
-
-
-def test_splits_that_can_be_read_only_once_are_used():
-    search = private_search(Constant(), VALUES, "reference")
-    search.set_params(cv=KFold(3).split(PUBLIC["X_reference"]))
-    assert "split2_test_score" in search.fit(X, Y, **PUBLIC).cv_results_
 
 
 VALUES = {"value": [0.0, 1.0]}

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 import sklearn
-from searches import CHEAP, PUBLIC, X_PUBLIC, Y_PUBLIC, Constant, X, Y, known
+from searches import CHEAP, X_PUBLIC, Y_PUBLIC, Constant, known
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -16,11 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     PrivateRidge,
-    SensitivitySampler,
 )
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
-from skparisk.reference import TableReference
 
 
 @pytest.fixture(autouse=True)
@@ -104,18 +101,6 @@ def test_reference_in_a_pipeline_is_transformed_as_the_records_are():
         np.testing.assert_allclose(X_ref, scaler.transform(X_PUBLIC[train]))
         np.testing.assert_array_equal(y_ref, Y_PUBLIC[train])
     assert pipeline.transform_input is None
-
-
-def test_estimators_that_know_their_reference_keep_it():
-    own = SensitivitySampler(n_pairs=40, reference=TableReference(X, Y))
-    fitted = PrivateRidge(1.0, sensitivity=CHEAP).fit(X[:60], Y[:60], **PUBLIC).sampler_
-    models = [
-        PrivateRidge(1.0, sensitivity=own),
-        make_pipeline("passthrough", PrivateRidge(1.0, sensitivity=own)),
-        PrivateRidge(1.0, sensitivity=FrozenEstimator(fitted)),
-    ]
-    scores = simulate_scores(models, X_PUBLIC, Y_PUBLIC, n_records=60, cv=2)
-    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("routed", [True, False])
