@@ -229,6 +229,11 @@ def test_an_audit_is_exact_but_for_its_noise(name):
     assert found.audited.evidence.n_records == SIZE - 1
 
 
+@pytest.mark.slow
+def test_the_result_does_not_depend_on_the_workers():
+    assert audit("ridge", n_jobs=2) == audit("ridge")
+
+
 def test_noise_is_added_and_secret():
     """Its law at a low level: counts of 20 audits differ, and are not all possible."""
     counts = {audit(epsilon=0.1).noisy_count for _ in range(20)}
@@ -497,6 +502,42 @@ def test_records_by_themselves_are_blocks_of_two():
     assert found.upper < 0.1
 
 
+@pytest.mark.slow
+def test_labels_without_a_table_are_those_of_the_reference():
+    """For what is fitted, those that it has."""
+
+    def labelled(n, rng):
+        X, y = population(n, rng)
+        return X, (y > 0).astype(float)
+
+    sampler = SensitivitySampler(n_pairs=39, reference=labelled)
+    model = PrivateLogisticRegression(sensitivity=sampler, random_state=0)
+    y = (Y > 0).astype(float)
+    audit_reference(model, X, y, epsilon=40.0, n_blocks=N_BLOCKS)
+    model = model.set_params(classes=[0.0, 1.0]).fit(X_PUBLIC, Y_PUBLIC > 0)
+    found = audit_reference(model, X, y, epsilon=40.0, n_blocks=N_BLOCKS)
+    assert model.certificate_.evidence.audit == found.measured
+
+
+@pytest.mark.parametrize("public_frame", [False, True])
+@pytest.mark.parametrize("private_frame", [False, True])
+@pytest.mark.parametrize(
+    "name", ["ridge", pytest.param("pipeline", marks=pytest.mark.slow)]
+)
+def test_frames_and_arrays(name, private_frame, public_frame):
+    """As in a fit, both are one, or neither."""
+    public = dict(MODELS[name][2])
+    if public_frame:
+        public["X_reference"] = pd.DataFrame(X_PUBLIC, columns=["a", "b"])
+    private = pd.DataFrame(X, columns=["a", "b"]) if private_frame else X
+    if private_frame != public_frame:
+        with pytest.raises(IncompatibleError, match="give both in the same form"):
+            audit(name, private, **public)
+        return
+    found = audit(name, private, **public)
+    assert found.noisy_count == audit(name).noisy_count
+
+
 # What is refused
 
 
@@ -510,17 +551,11 @@ OF_WHAT_IS_AUDITED = [
     (make_pipeline(PrivateRidge()), "give the last step of a Pipeline"),
     (PrivateRidge(sensitivity=0.1), f"got 0.1: {KNOWN} known"),
     (PrivateRidge(sensitivity="bound"), f"got 'bound': {KNOWN}"),
-    (
-        PrivateRidge(sensitivity=KnownSensitivity(0.1)),
-        f"{KNOWN} known has no ref",
-    ),
+    (PrivateRidge(sensitivity=KnownSensitivity(0.1)), f"{KNOWN} known has no ref"),
     (REMOVING, "relation must be 'replace-one' for an audit, got 'add-remove'"),
     (mean(epsilon=np.inf)[0], "epsilon of what is audited must be finite, got inf"),
     (mean(gamma=2)[0], "gamma must be a number in"),
-    (
-        mean(advantage=0.1)[0],
-        r"must be None for an audit, got 0\.1: it counts pairs",
-    ),
+    (mean(advantage=0.1)[0], r"must be None for an audit, got 0\.1: it counts pairs"),
     (OWN, "X_reference must be None if the SensitivitySampler has a reference"),
 ]
 OF_THE_AUDIT = [
@@ -533,14 +568,8 @@ OF_THE_AUDIT = [
     ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0, got 0"),
     ({"random_state": "x"}, "random_state must be None"),
     ({"noise_random_state": "x"}, "noise_random_state must be None"),
-    (
-        {"n_blocks": 15},
-        "at least 315 records, for 15 blocks of 21, got 300: .* be 14",
-    ),
-    (
-        {"n_blocks": None},
-        "at least 3801 records, for 181 blocks of 21, .* give more",
-    ),
+    ({"n_blocks": 15}, "at least 315 records, for 15 blocks of 21, got 300: .* be 14"),
+    ({"n_blocks": None}, "at least 3801 records, for 181 blocks of 21, .* give more"),
     ({"X": np.full((300, 2), np.nan)}, "X contains NaN"),
     ({"X": np.array([["secret", 1.0]] * 300)}, "X contains NaN"),
     ({"X": 5.0}, "got 0D array"),
@@ -559,11 +588,7 @@ OF_THE_AUDIT = [
             OTHER_LABELS,
             "y has labels that are not among",
         ),
-        (
-            PrivateRidge(**FEW_PAIRS),
-            SHARED,
-            "shares records with the reference that",
-        ),
+        (PrivateRidge(**FEW_PAIRS), SHARED, "shares records with the reference that"),
     ],
 )
 def test_errors(audited, changes, message):

@@ -12,10 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from skparisk import (
-    PrivateEstimator,
-    SensitivitySampler,
-)
+from skparisk import PrivateEstimator, SensitivitySampler
 from skparisk.core.checks import CalibrationError, IncompatibleError
 from skparisk.queries._leaves import CentersQuery
 

@@ -20,11 +20,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    cross_val_score,
-)
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.validation import validate_data
 

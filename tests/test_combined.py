@@ -23,10 +23,7 @@ from skparisk import (
 from skparisk._public_fit import PublicFit
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, ReferenceWarning
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
-from skparisk.reference import (
-    SecretSample,
-    learn_reference,
-)
+from skparisk.reference import SecretSample, learn_reference
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 3))
@@ -177,10 +174,7 @@ def test_words_that_are_not_known():
 def test_a_query_without_an_answer_on_all_public_records(monkeypatch):
     monkeypatch.setattr(PublicFit, "answer", lambda self, rows: None)
     assert fitted(PrivateRidge()).reference_comparison_ is None
-    for shell, y in (
-        (PrivateRidge(), Y),
-        (PrivateLogisticRegression(1.0), LABELS),
-    ):
+    for shell, y in ((PrivateRidge(), Y), (PrivateLogisticRegression(1.0), LABELS)):
         with pytest.raises(ValueError, match="no answer on all of them together"):
             fitted(shell, y, combine="reference")
 

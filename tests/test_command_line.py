@@ -20,11 +20,7 @@ import skops.io
 from certificates import certificate
 from command_lines import FIT, SCORE, N, fill, fit_argv, load_model, refused, table
 
-from skparisk import (
-    PrivacyLedger,
-    PrivateRidge,
-    Report,
-)
+from skparisk import PrivacyLedger, PrivateRidge, Report
 from skparisk.__main__ import main
 from skparisk._filed import filed
 from skparisk.core.claim import Leak, as_certificate
@@ -78,6 +74,14 @@ def test_what_is_no_number_counts_as_missing(folder, capsys):
     assert summary["checks"] is None
     assert summary["files"][0]["name"] == "odd.skops"
     assert isinstance(summary["hint"], str)
+
+
+@pytest.mark.slow
+def test_classes_are_those_of_the_reference():
+    argv = ["fit", "private_classes.csv", "--target", "high", "--estimator"]
+    argv += ["logistic", *FIT, "--reference", "public_classes.csv"]
+    assert main([*argv, "--output", "classes.skops"]) == 0
+    assert list(load_model("classes.skops").classes_) == ["no", "yes"]
 
 
 @pytest.mark.slow

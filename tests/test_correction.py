@@ -391,24 +391,6 @@ def test_errors_are_those_of_fits_to_other_people(name):
         assert off < 0.25**2 * size
 
 
-def test_a_public_fit_has_the_usual_penalty_unless_another_is_better():
-    """By more than a standard error."""
-    start = PublicStart.of(
-        TableReference(X[PUBLIC], Y[PUBLIC]), RidgeQuery(1.0), 200, chosen=True
-    )
-    assert start.usual == RidgeQuery(1.0)
-    few = people(np.random.default_rng(3), 16)[0]
-    noise = np.random.default_rng(4).normal(size=16)  # features tell nothing
-    table = TableReference(few, noise)
-    start = PublicStart.of(table, RidgeQuery(1.0), 200, chosen=True)
-    assert np.max(getattr(start.usual, "query", start.usual).alpha) > 1.0
-    again = cross_fitted(table, start.usual)
-    np.testing.assert_array_equal(start.numbers, again.numbers)
-    np.testing.assert_array_equal(start.table.targets, again.table.targets)
-    asked = start.query(RidgeQuery(1.0))
-    assert asked.usual == start.usual
-
-
 def test_fits_that_fail_are_no_start(monkeypatch):
     """One on all rows, one on some of them, and another penalty."""
     table = TableReference(X[PUBLIC], Y[PUBLIC])

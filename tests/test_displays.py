@@ -16,11 +16,7 @@ from sklearn.linear_model import Ridge
 from skparisk.core.claim import Leak
 from skparisk.core.pairs import Withheld
 from skparisk.cost import CompensationModel
-from skparisk.displays import (
-    CostDisplay,
-    RiskCurveDisplay,
-    SensitivityDisplay,
-)
+from skparisk.displays import CostDisplay, RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler

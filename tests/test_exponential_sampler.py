@@ -103,8 +103,7 @@ def test_without_noise_the_best_is_chosen():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"randomness": "both"}, {"delta": 1e-6}, {"noise_shape": "whitened"}],
+    "wrong", [{"randomness": "both"}, {"delta": 1e-6}, {"noise_shape": "whitened"}]
 )
 def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
     with pytest.raises(ValueError, match="with law='exponential'"):

@@ -9,11 +9,7 @@ import pytest
 from certificates import filed
 from noise_plans import DELTA, EPSILON, GAMMA, GRID, PRIVATE, PRIVATE_TARGETS, losses
 
-from skparisk import (
-    FiledCertificate,
-    KnownSensitivity,
-    PrivateRidge,
-)
+from skparisk import FiledCertificate, KnownSensitivity, PrivateRidge
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption
 from skparisk.core.laws import Gaussian, Laplace

@@ -18,7 +18,11 @@ from linear_classifiers import (
     make_data,
     optimality,
     scikit_learn,
+    ways,
 )
+
+from skparisk import SensitivitySampler
+from skparisk.reference import CallableReference
 
 
 def test_without_noise_it_is_scikit_learns_logistic_regression():
@@ -111,6 +115,38 @@ def test_probabilities_sum_to_1_and_have_logarithms(n_classes, scale):
     if n_classes == 3:
         best = model.predict(scale * X)
         np.testing.assert_array_equal(chances.argmax(axis=1), best)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("shell", "parameters"),
+    in_turn(
+        [
+            {"randomness": "both"},
+            {"randomness": "both", "noise_shape": "whitened"},
+            {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"},
+            {"law": "gaussian", "delta": 1e-5},
+            {"calibration": "pac"},
+            {"reference": CallableReference(lambda n, rng: make_data(n, 3, rng))},
+        ]
+    ),
+)
+def test_any_sampler_will_do(shell, parameters):
+    X, y = make_data(60, 3)
+    sampler = SensitivitySampler(n_pairs=40, **parameters)
+    _, public = ways(shell, 3)["sampled"]
+    if "reference" in parameters:
+        public = {}
+    model = make(shell, gamma=0.2, sensitivity=sampler, classes=[0, 1, 2])
+    model.fit(X, y, **public)
+    certificate = model.certificate_
+    assert certificate.private
+    for name in {"randomness", "delta"} & set(parameters):
+        assert getattr(certificate, name) == parameters[name]
+    if "noise_shape" in parameters:
+        assert certificate.evidence.noise_shape == parameters["noise_shape"]
+    assert certificate.evidence.n_outputs == 12
+    assert model.coef_.shape == (3, 3)
 
 
 BAD_PARAMETERS = [

@@ -39,11 +39,7 @@ X, Y = make_data(200)
 X_PUBLIC, Y_PUBLIC = make_data(400)
 
 
-BOUND = {
-    "sensitivity": "bound",
-    "x_norm": 2.0,
-    "y_bounds": (-3.0, 5.0),
-}
+BOUND = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-3.0, 5.0)}
 
 
 def test_infinite_epsilon_is_scikit_learns_ridge():

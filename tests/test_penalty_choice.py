@@ -7,6 +7,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skparisk import (
     KnownSensitivity,
@@ -20,6 +23,7 @@ from skparisk import (
     learn_reference,
 )
 from skparisk.linear_model._penalty_choice import _Fold
+from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.queries import RidgeQuery
 from skparisk.reference import RecordPool, TableReference
 from skparisk.sensitivity._parallel import PairSpec
@@ -397,6 +401,21 @@ def test_penalty_that_no_noise_is_enough_for_is_not_chosen():
         PrivateLogisticRegression(sensitivity=FEW, random_state=0).fit(
             X[120:], LABELS[120:], X_reference=X[:120], y_reference=rare
         )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
+def test_searches_and_pipelines_pass_it_on():
+    table = TableReference(*PUBLIC.values())
+    on_sampler = clone(RIDGE).set_params(sensitivity__reference=table)
+    grid = {"alpha": [0.1, "auto", 10.0]}
+    search = GridSearchCV(clone(on_sampler), grid, cv=2).fit(*OWN)
+    assert set(search.cv_results_["param_alpha"]) == {0.1, "auto", 10.0}
+    piped = make_pipeline(FunctionTransformer(), clone(on_sampler))
+    assert piped.fit(*OWN)[-1].penalty_choice_ is not None
+    private = PrivateGridSearchCV(clone(on_sampler), grid, cv=2, random_state=0)
+    private.fit(*OWN, **PUBLIC)
+    assert private.best_params_["alpha"] in grid["alpha"]
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -313,6 +313,24 @@ def test_rows_count_as_the_sums_say():
     np.testing.assert_allclose(moments.covariance()[:D, :D], np.cov(X.T), atol=0.2)
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("estimator", "targets", "labels"),
+    [
+        (make_pipeline(StandardScaler(), LogisticRegression()), True, True),
+        (RandomForestRegressor(5, max_depth=3, random_state=0), True, False),
+        (KMeans(2, n_init=1, random_state=0), False, False),
+        (StandardScaler(), False, False),
+    ],
+)
+def test_other_models_take_people(estimator, targets, labels):
+    sampler = SensitivitySampler(n_pairs=60)
+    model = PrivateEstimator(estimator, gamma=0.2, sensitivity=sampler, random_state=0)
+    model = fitted(model, targets=targets, labels=labels)
+    assert model.certificate_.unit == "person"
+    assert model.sampler_.n_records_ == 500
+
+
 def test_a_sampler_takes_people_and_nothing_else_then():
     sampler = SensitivitySampler(np.median, gamma=0.2, n_pairs=60, random_state=0)
     sampler.set_params(reference=TableReference(X_PUBLIC, groups=PUBLIC))
@@ -622,6 +640,13 @@ def test_bounds_of_people_take_the_domain_of_the_reference():
     none = {"y_reference": None, "groups_reference": None}
     found = fitted(model, X_reference=SCHEMA, **none)
     assert found.certificate_.unit == "person"
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+@pytest.mark.slow
+def test_a_model_of_private_people_alone():
+    model = PrivateEstimator(Ridge(), random_state=0).fit(X, Y, groups=IDS)
+    assert model.certificate_.unit == "person"
 
 
 SEARCH = {"C": [0.001, 1.0]}

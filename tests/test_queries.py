@@ -10,12 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from query_pairs import (
-    RELATIONS,
-    both_of,
-    pairs_from,
-    plain_differences,
-)
+from query_pairs import RELATIONS, both_of, pairs_from, plain_differences
 
 from skparisk import SensitivitySampler
 from skparisk.core.release import answered

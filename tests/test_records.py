@@ -9,14 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from guises import (
-    N_ROWS,
-    as_categories,
-    as_polars,
-    as_records,
-    people,
-    schema_of,
-)
+from guises import N_ROWS, as_categories, as_polars, as_records, people, schema_of
 from scipy import sparse
 
 from skparisk.core.sealed import copy_records, take_rows

@@ -14,11 +14,7 @@ from scipy import stats
 from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.core import Doubt
 from skparisk.exceptions import IncompatibleError
-from skparisk.reference import (
-    Schema,
-    TableReference,
-    as_reference,
-)
+from skparisk.reference import Schema, TableReference, as_reference
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)

@@ -198,22 +198,6 @@ def test_a_page_of_another_version_may_look_otherwise(evil, tmp_path, monkeypatc
         Report.load(tmp_path / "page.html")
 
 
-def test_sections_are_in_the_order_of_a_decision(evil):
-    titles = re.findall("<h2>(.*?)</h2>", evil.to_html())
-    assert titles[:6] == [
-        "Decision",
-        "What is released",
-        "Whom it protects, and whom not",
-        "How sure that is",
-        "Checks against a policy",
-        "What an attacker gains",
-    ]
-    assert titles[-3:] == ["The certificate", "This document", "Glossary"]
-    assert about(evil, "Decision", "budget left").startswith("one release at epsilon")
-    assert about(evil, "Decision", "policy") == "NOT kept"
-    assert "<svg" in section(evil, "What an attacker gains")
-
-
 def test_the_schema_describes_all_that_is_written(evil):
     """And nothing else: each object of it is closed, but for texts by any name."""
     file = files("skparisk.report").joinpath("report.schema.json")
@@ -246,10 +230,7 @@ def test_what_cannot_be_reported_is_refused(source, options, message):
         (minted(0.5), "one record (one row)"),
         (minted(0.5, unit="person"), "one person, with all of their rows"),
         (minted(0.5, unit=None), "one of what it does not state"),
-        (
-            CASES["secret"],
-            "which of the records are used",
-        ),
+        (CASES["secret"], "which of the records are used"),
     ],
 )
 def test_the_unit_of_protection_is_told(claim, unit):

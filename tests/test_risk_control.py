@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from noise_plans import find_by_risks
 
-from skparisk.core.calibrate import (
-    Exchangeable,
-    Target,
-    Terms,
-    control_risk,
-)
+from skparisk.core.calibrate import Exchangeable, Target, Terms, control_risk
 from skparisk.core.laws import Gaussian
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError

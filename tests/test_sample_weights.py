@@ -125,10 +125,7 @@ def test_without_noise_moments_are_weighted():
     with pytest.raises(ValueError, match="sample_weight must be None in fit for least"):
         moments.ols()
     alone = PrivateMoments(epsilon=np.inf, random_state=0).fit(
-        X,
-        sample_weight=WEIGHTS,
-        X_reference=X_PUBLIC,
-        sample_weight_reference=PUBLIC,
+        X, sample_weight=WEIGHTS, X_reference=X_PUBLIC, sample_weight_reference=PUBLIC
     )
     np.testing.assert_allclose(alone.mean(), mean[:-1], rtol=1e-5, atol=1e-5)
 

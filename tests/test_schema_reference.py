@@ -28,11 +28,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.neighbors import bind_pairs, draw_pairs
-from skparisk.reference import (
-    Categories,
-    Domain,
-    Interval,
-)
+from skparisk.reference import Categories, Domain, Interval
 
 COLUMNS = {
     "age": (18, 90),

@@ -159,9 +159,7 @@ def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
     ridge = PrivateRidge(sensitivity=in_units)
     scaler = FrozenEstimator(StandardScaler().fit(1000 * X_PUBLIC))
     search = private_search(
-        make_pipeline(scaler, ridge),
-        {"privateridge__alpha": [1e-3, 1e6]},
-        selection,
+        make_pipeline(scaler, ridge), {"privateridge__alpha": [1e-3, 1e6]}, selection
     )
     search.fit(1000 * X, Y, X_reference=1000 * X_PUBLIC, y_reference=Y_PUBLIC)
     assert search.certificate_.private

@@ -22,11 +22,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
-from skparisk import (
-    IncompatibleError,
-    PrivateRidge,
-    SensitivitySampler,
-)
+from skparisk import IncompatibleError, PrivateRidge, SensitivitySampler
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger

@@ -59,10 +59,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     ]:
         expected = (0.5, 0.0, gamma, 0.0, "explicit", one)
         assert level(of_known(gamma, **parameters)) == expected
-    assert level(of_known(0.1, delta=0.01)) == (
-        *(0.5, 0.01, 0.0, 0.0, None),
-        one,
-    )
+    assert level(of_known(0.1, delta=0.01)) == (*(0.5, 0.01, 0.0, 0.0, None), one)
     assert level(of(relation="add-remove"))[-1] == "add-remove"
     assert level(known(epsilon=0.5)) == pure
     bound = PrivateRidge(epsilon=0.5, sensitivity="bound", x_norm=1, y_bounds=(0, 1))
@@ -82,10 +79,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     assert level(wrapped) == implicit
     two = make_pipeline(known(epsilon=0.25), known(epsilon=0.25))
     assert level(two) == pure
-    for seeded in (
-        known(noise_random_state=0),
-        of(noise_random_state=0),
-    ):
+    for seeded in (known(noise_random_state=0), of(noise_random_state=0)):
         assert declared_certificate(seeded).leaks == {Leak.SEEDED_NOISE}
     assert void_reasons(declared_certificate(known(epsilon=math.inf))) == (INFINITE,)
     for unclear in (

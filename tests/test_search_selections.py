@@ -3,20 +3,10 @@
 import math
 
 import pytest
-from searches import (
-    PUBLIC,
-    SELECTIONS,
-    Constant,
-    X,
-    Y,
-    private_search,
-)
+from searches import PUBLIC, SELECTIONS, Constant, X, Y, private_search
 
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection import (
-    ExponentialSelection,
-    PrivateGridSearchCV,
-)
+from skparisk.model_selection import ExponentialSelection, PrivateGridSearchCV
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skparisk import (
-    PrivateRidge,
-)
+from skparisk import PrivateRidge
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
 

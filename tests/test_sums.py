@@ -7,10 +7,7 @@ from scipy.sparse import csr_array
 
 from skparisk.core import weights as module
 from skparisk.core.weights import RowSums, sums_of_pairs, symmetric
-from skparisk.queries import (
-    FunctionQuery,
-    SumQuery,
-)
+from skparisk.queries import FunctionQuery, SumQuery
 from skparisk.reference import TableReference
 
 X = np.random.default_rng(0).normal(size=(60, 3))

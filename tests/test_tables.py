@@ -23,11 +23,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
-from skparisk.reference import (
-    SchemaReference,
-    TableReference,
-    as_reference,
-)
+from skparisk.reference import SchemaReference, TableReference, as_reference
 from skparisk.reference._records import Schema, as_records
 from skparisk.sensitivity import sample_differences
 

@@ -16,11 +16,7 @@ import pytest
 from joblib.parallel import ThreadingBackend
 from threadpoolctl import ThreadpoolController
 
-from skparisk import (
-    SecretSample,
-    SensitivitySampler,
-    _threads,
-)
+from skparisk import SecretSample, SensitivitySampler, _threads
 from skparisk._progress import Progress
 from skparisk._threads import one_thread
 from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
