@@ -584,7 +584,7 @@ OF_THE_AUDIT = [
         *((ANY, *case) for case in OF_THE_AUDIT),
         (PrivateRidge(), {"y": None, **PUBLIC}, "y must be given because the query"),
         (
-            PrivateLogisticRegression(C=1.0),
+            PrivateLogisticRegression(C=1.0, **FEW_PAIRS),
             OTHER_LABELS,
             "y has labels that are not among",
         ),

@@ -665,7 +665,8 @@ def test_a_search_is_of_people():
         def get_n_splits(self, *_):
             return 1
 
-    model = PrivateLogisticRegression(gamma=0.2, random_state=0)
+    few = SensitivitySampler(n_pairs=60)
+    model = PrivateLogisticRegression(gamma=0.2, random_state=0, sensitivity=few)
     search = PrivateGridSearchCV(model, SEARCH, cv=Splits(), random_state=0)
     fitted(search, labels=True)
     assert seen == [300]
