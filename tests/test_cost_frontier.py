@@ -83,7 +83,13 @@ X, Y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
 
 def test_frontier_tries_each_level_with_each_risk(simulated):
     model = PrivateRidge()
-    words = {"scoring": "r2", "cv": 3, "n_jobs": 2, "random_state": 5, "verbose": 1}
+    words = {
+        "scoring": "r2",
+        "cv": 3,
+        "n_jobs": 2,
+        "random_state": 5,
+        "verbose": 1,
+    }
     points = frontier(
         model, X, Y, epsilon=[1.0, 4.0], gamma=[0.1, 0.2], cost=STAFF, **words
     )
@@ -131,10 +137,33 @@ def test_frontier_of_a_pipeline_and_of_plain_numbers(simulated):
     assert simulated[1][3]["n_records"] == 77
 
 
+def test_frontier_counts_all_that_is_not_known(simulated):
+    """What delta, and samples of pairs that fail, add; nothing for a known bound."""
+
+    def cost(model):
+        points = frontier(model, X, Y, epsilon=1.0, gamma=0.1, cost=STAFF)
+        return points.cost[0]
+
+    gaussian = SensitivitySampler(law="gaussian", delta=0.01)
+    pac = SensitivitySampler(calibration="pac", failure_prob=0.02)
+    seeded = SensitivitySampler(noise_random_state=0)
+    unknown = {gaussian: 0.11, pac: 0.12, seeded: 1.0, 0.5: 0.0, None: 0.1}
+    for sensitivity, risk in unknown.items():
+        expected = STAFF.budget_of((1.0, 0.0, risk))
+        assert cost(PrivateRidge(sensitivity=sensitivity)) == pytest.approx(expected)
+
+
 def test_frontier_refuses_what_it_cannot_count(simulated):
     words = {"epsilon": 1.0, "gamma": 0.1, "cost": STAFF}
     with pytest.raises(IncompatibleError, match=r"must be private.* got Ridge\(\)"):
-        frontier(Ridge(), X, Y, epsilon_param="alpha", gamma_param="tol", **words)
+        frontier(
+            Ridge(),
+            X,
+            Y,
+            epsilon_param="alpha",
+            gamma_param="tol",
+            **words,
+        )
     cases = {
         "cost must be a CostModel, got 5.": {"cost": 5},
         "epsilon must be a number in (0, inf], got 0.": {"epsilon": 0},
