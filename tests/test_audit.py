@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from certificates import filed
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, LogisticRegression
@@ -30,7 +31,6 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk._filed import filed
 from skparisk._words import audit_summary
 from skparisk.audit import _audit as audit_module
 from skparisk.audit._audit import Audited

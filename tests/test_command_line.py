@@ -17,12 +17,11 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import skops.io
-from certificates import certificate
+from certificates import certificate, filed
 from command_lines import FIT, SCORE, N, fill, fit_argv, load_model, refused, table
 
 from skparisk import PrivacyLedger, PrivateRidge, Report
 from skparisk.__main__ import main
-from skparisk._filed import filed
 from skparisk.core.claim import Leak, as_certificate
 from skparisk.exceptions import UnrecordedReleaseError
 

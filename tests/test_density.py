@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, rejects_law
-from query_pairs import both_of, pairs_from
+from query_pairs import both_of, pairs_from, plain_differences
 from scipy import stats
 from sklearn.neighbors import KernelDensity
 
@@ -83,15 +83,6 @@ def test_the_answer_is_off_by_less_than_what_is_paid_for(n):
 
 
 # The query: differences
-
-
-def plain_differences(query, pairs):
-    return np.array(
-        [
-            np.subtract(*(query(*database) for database in both_of(pairs, i)))
-            for i in range(len(pairs))
-        ]
-    )
 
 
 @pytest.mark.sampled(24)

@@ -6,11 +6,11 @@ import os
 
 import numpy as np
 import pytest
+from certificates import filed
 from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
 from skparisk import PrivateRidge, SensitivitySampler
-from skparisk._filed import filed
 from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import Exponential, ExponentialChoice
 from skparisk.reference import CallableReference
