@@ -290,6 +290,18 @@ def measured(**changes):
     return certificate(**({"advantage": MEASURED, "noise_scale": 1.25} | changes))
 
 
+def test_less_is_said_where_both_numbers_hold():
+    """With draws of the noise only what was measured holds for every sample."""
+    loose = Advantage(0.9, 0.95, 0.049967)
+    mean = certificate().advantage.mean
+    assert measured(advantage=loose).advantage.mean == mean < 0.9
+    assert measured(advantage=loose).advantage.quantile == 0.95
+    exact = {"randomness": "both", "order_index": None, "law": "gaussian"}
+    assert measured(advantage=loose, **exact).advantage.mean < 0.9
+    drawn = {"randomness": "both"}
+    assert measured(advantage=loose, **drawn).advantage == loose
+
+
 def test_numbers_in_words_are_rounded_to_the_safe_side():
     assert guesses_text(0.0) == "50"
     assert guesses_text(0.1) == "55"

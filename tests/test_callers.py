@@ -25,6 +25,7 @@ from skparisk import (
     PrivateGridSearchCV,
     PrivateRidge,
     PrivateTable,
+    SchemaReference,
     SensitivitySampler,
 )
 from skparisk.core import Assumption, Leak, words
@@ -113,6 +114,16 @@ def test_steps_that_release_without_a_model_tell_it_too():
     assert ledger.spent.leaks == table.certificate_.leaks == {Leak.LEARNS_MORE}
     with PrivacyLedger(9.0) as ledger:
         table.fit(learning.transform(X))
+    assert not ledger.spent.leaks
+
+
+def test_a_release_outside_of_a_fit_is_of_what_was_fitted_before():
+    """To public records, which is right."""
+    local = SensitivitySampler(n_pairs=19)
+    pipeline = make_pipeline(StandardScaler(), local).fit(PUBLIC)
+    with PrivacyLedger(9.0) as ledger:
+        pipeline.transform(X)
+    assert ledger.spent.n_releases == 1
     assert not ledger.spent.leaks
 
 
@@ -262,3 +273,11 @@ def test_pairs_of_a_table_that_were_sampled_before_are_of_other_units(first):
     last = fitted_before(TableReference(PUBLIC, PUBLIC[:, 0]))
     with pytest.raises(IncompatibleError, match="SensitivitySampler is not transf"):
         make_pipeline(first, last).fit(X, Y)
+
+
+def test_pairs_of_a_schema_may_be_of_any_units():
+    """It may have declared those that records are in when they get there."""
+    last = fitted_before(SchemaReference([(-3, 3)] * 3, target=(-9, 9)))
+    with pytest.warns(PrivacyLeakWarning, match="fit standardscaler to public"):
+        make_pipeline(StandardScaler(), last).fit(X, Y)
+    assert last.certificate_.leaks == {Leak.LEARNS_MORE}

@@ -21,7 +21,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.core.calibrate import Target, find_known
-from skparisk.core.claim import Assumption, DominatingLoss
+from skparisk.core.claim import Assumption, DominatingLoss, mint
 from skparisk.core.compose import compose_basic, compose_exact
 from skparisk.core.exact import (
     noise_source,
@@ -259,6 +259,16 @@ def test_law_of_the_loss_is_not_below_the_true_delta():
                 )
 
 
+def test_law_with_a_known_sensitivity_and_in_an_estimator():
+    X = public(3)
+    y = X.sum(axis=1)
+    known = KnownSensitivity(0.1, law=Logistic())
+    ridge = PrivateRidge(epsilon=0.5, sensitivity=known).fit(X, y)
+    assert ridge.risk_ == 0
+    assert GIVEN_NOISE in ridge.certificate_.assumptions
+    assert ridge.noise_scale_ == pytest.approx(0.2, rel=1e-5)
+
+
 def test_law_cannot_go_by_the_name_of_another():
     for name in ["laplace", "gaussian", "", 3]:
         law = type("Disguised", (Logistic,), {"name": name})()
@@ -370,6 +380,17 @@ def test_law_that_may_change_is_refused():
         own_sampler(law=Changing()).fit(public())
 
 
+def test_law_of_a_document_is_said_and_is_no_other():
+    release = mint(epsilon=0.5, loss=DominatingLoss(Logistic(), 0.5))
+    assert release.assumptions == {GIVEN_NOISE}
+    assert GIVEN_NOISE in compose_exact([release] * 2, delta=1e-6).assumptions
+    document = release.to_dict()
+    assert FiledCertificate.from_dict(document).assumptions == {GIVEN_NOISE}
+    named = {"law": "logistic", "shift": 0.1, "excess": 0.0}
+    with pytest.raises(ValueError, match="law must be one of"):
+        FiledCertificate.from_dict(document | {"loss": named})
+
+
 def test_law_of_ones_own_does_not_stand_in_for_ours():
     disguised = type("Disguised", (Logistic,), {"name": "laplace"})()
     with pytest.raises(ValueError, match="law must not be one of your own"):
@@ -392,6 +413,22 @@ def test_ledger_file_counts_a_law_that_it_only_names_by_its_numbers(tmp_path):
     known = compose_exact([certificate] * 3, delta=1e-5).epsilon
     assert known <= spent.epsilon <= 0.3
     assert GIVEN_NOISE in spent.assumptions
+
+
+@pytest.mark.parametrize("randomness", ["implicit", "both"])
+def test_shape_is_used_and_said(randomness):
+    X = public(2) * [1.0, 4.0]
+    shape = NoiseShape(np.array([1.0, 4.0]))
+    means = {"query": lambda X: X.mean(axis=0), "randomness": randomness}
+    sampler = own_sampler(noise_shape=shape, **means).fit(X)
+    assert Assumption.GIVEN_SHAPE in sampler.certificate_.assumptions
+    assert "diagonal" in str(sampler.certificate_)
+    assert sampler.certificate_.evidence.n_shape_pairs is None
+    first, second = np.sqrt(np.diag(sampler.mechanism_.covariance()))
+    assert second == 4 * first
+    whitened = sampler.differences_ / [1.0, 4.0]
+    assert sampler.sensitivities_ == pytest.approx(np.abs(whitened).sum(axis=1))
+    assert sampler.release(X[:100] + 1).shape == (2,)
 
 
 def test_shape_of_ones_own_is_refused():
@@ -422,6 +459,24 @@ def test_law_with_a_bound_keeps_it_for_all_noise_by_default():
     assert ridge.noise_scale_ == pytest.approx(0.2, rel=1e-5)
 
 
+def test_what_is_said_of_a_calibration_is_of_that_one():
+    sampler = own_sampler(law=Logistic()).fit(public())
+    again = sampler.calibrate(gamma=0.2).certificate_
+    assert GIVEN_NOISE in again.assumptions
+    sampler.set_params(law="laplace")
+    assert GIVEN_NOISE not in sampler.calibrate().certificate_.assumptions
+
+
+def test_reference_is_sampled_from_and_said():
+    sampler = own_sampler(reference=Incomes(0.5), n_records=40).fit(np.ones((1, 1)))
+    assert "log-normal incomes" in sampler.certificate_.guarantee
+    assert sampler.release(np.full((40, 1), 1.5)).shape == (1,)
+    # The mean of 40 moves by the difference of two incomes over 40.
+    known = np.random.default_rng(1).lognormal(sigma=0.5, size=(2, 20_000))
+    moves = np.abs(known[0] - known[1]) / 40
+    assert stats.ks_2samp(sampler.sensitivities_, moves).pvalue > FALSE_ALARM
+
+
 def test_query_answers_pairs_together_as_it_would_one_by_one():
     query = Histogram((-1.0, 0.0, 1.0))
     alike = {"noise_shape": "isotropic"}
@@ -433,3 +488,15 @@ def test_query_answers_pairs_together_as_it_would_one_by_one():
     assert Assumption.GIVEN_QUERY in fast.certificate_.assumptions
     assert Assumption.GIVEN_QUERY not in plain.certificate_.assumptions
     assert fast.release(public(n_rows=100) + 1).shape == (4,)
+
+
+def test_differences_of_ones_own_are_on_the_callers_word():
+    differences = np.random.default_rng(0).laplace(size=(999, 2))
+    noise, certificate = calibrate(
+        differences, Target(1.0, 0.1), law=Logistic(), n_records=10
+    )
+    assert GIVEN_NOISE in certificate.assumptions
+    assert Assumption.GIVEN_PAIRS in certificate.assumptions
+    in_order = np.sort(np.abs(differences).sum(axis=1))
+    assert certificate.evidence.sensitivity == in_order[899]
+    assert noise.noise_scale == certificate.evidence.noise_scale

@@ -151,6 +151,11 @@ def test_pairs_of_one_database_count_each(n_independent):
     assert terms.for_rows(1).order_index == 400
 
 
+def test_advantages_stay_as_they_are():
+    terms = make_terms(1000, target=Target.of_advantage(0.1))
+    assert terms.for_rows(150) is terms
+
+
 # Noise
 
 

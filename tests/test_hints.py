@@ -49,6 +49,13 @@ def ridge(shape="isotropic", n_pairs=200, **parameters):
     return PrivateRidge(sensitivity=sampler, random_state=0, **parameters)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_noise_is_as_large_as_its_covariance_says(shape):
+    sampler = ridge(shape).fit(X, Y, **PUBLIC).sampler_
+    expected = np.sqrt(np.diag(sampler.mechanism_.covariance()))
+    np.testing.assert_allclose(sampler.mechanism_.deviations(), expected)
+
+
 def test_spread_is_that_of_fits_to_other_people():
     """Checked against fits to fresh samples of a large population."""
     model = ridge().fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)

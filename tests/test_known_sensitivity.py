@@ -65,6 +65,11 @@ def test_infinite_level_is_ridge_itself():
         np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
+def test_noise_does_not_depend_on_the_records():
+    one, two = (fit(0.5, X) for X in (PRIVATE, 1e6 * PRIVATE))
+    assert one.certificate_ == two.certificate_
+
+
 def test_number_is_short_for_laplace_noise_without_a_risk():
     for gamma in [0.01, 0.49, 0.8]:
         for fit_intercept in [True, False]:

@@ -319,6 +319,20 @@ def test_answers_are_added_to_the_scores(n_classes, fit_intercept):
             query(X, other)
 
 
+def test_a_database_without_a_class_answers_zeros():
+    """Where intercepts are free there is no minimizer, and an error would say so."""
+    X, y = make_data(3)
+    for K, rows in ((3, y < 4), (3, y < 0), (2, y == 0), (2, y < 0)):
+        for labels in (y, beside(y, K)):
+            database = X[rows], labels[rows]
+            assert make_query(K)(*database).tolist() == [0.0] * (5 if K == 2 else 15)
+            # Else there is one, and a bound holds for all databases.
+            query = make_query(K, fit_intercept=False)
+            answer = query(*database)
+            assert abs(missed(query, *database, answer)).max() < EXACT
+            assert answer.any() == rows.any()
+
+
 # Classes that are missing, and parameters
 
 

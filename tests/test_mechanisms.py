@@ -245,6 +245,14 @@ def test_delta_is_between_0_and_1(delta, epsilon):
 
 
 @of_both_laws
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("epsilon", [1.0, np.inf])
+def test_values_that_are_no_numbers_are_refused(kind, value, epsilon):
+    with pytest.raises(ValueError, match="values must be finite numbers"):
+        additive(kind, epsilon=epsilon).release([value])
+
+
+@of_both_laws
 @pytest.mark.parametrize("values", [1.0, [1.0], [[1.0, 2.0, 3.0]]])
 def test_values_of_another_length_are_refused(kind, values):
     with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):

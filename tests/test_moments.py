@@ -7,11 +7,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from checks_of_weights import WEIGHTS
 from scipy import stats
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skparisk import (
     KnownSensitivity,
@@ -174,6 +176,17 @@ def test_least_squares_that_noise_hides():
     few = PrivateMoments(**{**WIDE, "epsilon": np.inf}).fit(X[:3], y[:3])
     with pytest.raises(ValueError, match="features must be fewer"):
         few.ols()
+
+
+def test_intervals_are_wider_by_what_the_noise_adds(noisy):
+    """Beside those of the same sums without noise."""
+    model = noisy.ols()
+    plain = LinearRegression().fit(*people(20_000))
+    assert (np.diag(model.noise_covariance_) > 0).all()
+    assert (np.diag(model.covariance_) > np.diag(model.noise_covariance_)).all()
+    gaps = model.coef_ - plain.coef_
+    errors = np.diag(model.noise_covariance_)[1:] ** 0.5
+    assert (np.abs(gaps) < 5 * errors).all()
 
 
 def test_the_noise_is_known():
@@ -484,3 +497,12 @@ def test_too_few_pairs_for_any_sampling():
             gamma=0.001,
             sensitivity=SensitivitySampler(n_pairs=20, noise_shape="isotropic"),
         ).fit(*people(50), **PUBLIC)
+
+
+@parametrize_with_checks(
+    [PrivateMoments(sensitivity="bound", bounds=(-100, 100), y_bounds=(-100, 100))],
+    expected_failed_checks=lambda estimator: WEIGHTS,
+)
+def test_estimator_checks(estimator, check):
+    """Those of scikit-learn."""
+    check(estimator)

@@ -432,6 +432,18 @@ def test_the_rows_of_a_person_that_are_kept_are_drawn_by_chance():
     assert not counts.equals(again.iloc[:5].round())
 
 
+def test_a_proven_bound_of_a_model_is_of_so_many_rows():
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
+    model = PrivateEstimator(forest, max_rows=3, random_state=0)
+    fitted(model, labels=True)
+    assert model.certificate_.unit == "person"
+    assert model.certificate_.risk == 0.0
+    assert model.noise_scale_ == pytest.approx(3 * 2 * 5)
+    centers = PrivateEstimator(KMeans(2, n_init=1, random_state=0), max_rows=2)
+    fitted(centers, targets=False, groups_reference=None)
+    assert centers.certificate_.unit == "person"
+
+
 @pytest.mark.parametrize(
     ("model", "given", "message"),
     [

@@ -10,7 +10,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from query_pairs import RELATIONS, both_of, pairs_from, plain_differences
+from query_pairs import (
+    RELATIONS,
+    both_of,
+    independent,
+    pairs_from,
+    plain_differences,
+    records_of,
+)
 
 from skparisk import SensitivitySampler
 from skparisk.core.release import answered
@@ -22,6 +29,7 @@ from skparisk.queries import (
     RecordQuery,
     RidgeQuery,
 )
+from skparisk.queries._base import same_but_for
 from skparisk.reference import TableReference
 
 # Means and records
@@ -155,6 +163,16 @@ def test_why_a_database_has_no_answer_is_told():
     assert found.failure == f"ArithmeticError: {odd[0]:.0f} is odd"
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_differences_of_functions_are_those_of_the_plain_loop(relation):
+    """First database minus second."""
+    X, y = records_of(independent, 40, np.random.default_rng(0))
+    pairs = pairs_from(TableReference(X, y), n_records=9, relation=relation)
+    for function in (np.median, lambda X, y: y.max(axis=0) - X.min()):
+        query = FunctionQuery(function)
+        assert np.array_equal(query.differences(pairs), plain_differences(query, pairs))
+
+
 @pytest.mark.parametrize("changes", ["within a pair", "between pairs"])
 def test_a_query_that_changes_its_length_is_refused(changes):
     """The lengths are told."""
@@ -263,6 +281,23 @@ def test_a_class_of_ones_own_may_make_claims_and_hand_them_on():
     assert Heir().is_repeatable
     assert "on_pool" not in vars(Claiming)
     assert vars(Other)["on_pool"] is vars(Query)["on_pool"]
+
+
+def test_numbers_are_the_same_but_for_a_share_of_the_largest():
+    """Of the second, also where some of its numbers are missing or infinite."""
+    other = np.array([1.0, -100.0, 1e-3])
+    for change, same in ((0.9, True), (1.1, False), (-0.9, True), (-1.1, False)):
+        one = other + np.array([0.0, 0.0, change])
+        assert same_but_for(0.01, one, other) == same
+    assert same_but_for(0.0, other, other)
+    assert not same_but_for(0.0, other, other + np.array([0.0, 0.0, 1e-15]))
+    assert not same_but_for(0.5, other[:2], other)
+    assert not same_but_for(0.5, other[:1], other)
+    odd = np.array([np.nan, np.inf, 1.0])
+    assert same_but_for(0.1, odd + np.array([0.0, 0.0, 0.09]), odd)
+    assert not same_but_for(0.1, odd + np.array([0.0, 0.0, 0.11]), odd)
+    assert not same_but_for(0.1, np.array([0.0, np.inf, 1.0]), odd)
+    assert not same_but_for(0.5, np.array([2e-9]), np.array([1e-9]))
 
 
 def test_nothing_but_the_answer_tells_of_private_data():

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from noise_plans import find_by_risks
 
-from skparisk.core.calibrate import Exchangeable, Target, Terms, control_risk
+from skparisk.core.calibrate import (
+    Exchangeable,
+    Target,
+    Terms,
+    certified_mean,
+    control_risk,
+)
 from skparisk.core.laws import Gaussian
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
@@ -156,6 +162,11 @@ def test_levels_around_the_target_are_certified_for_a_fresh_database(
     mean = (risks.sum(axis=1) / n_neighbors + 1) / (n + 1)
     assert (certified >= mean).all()
     np.testing.assert_allclose(certified, mean, rtol=1e-4)
+
+
+def test_a_mean_counts_a_fresh_pair_as_one():
+    assert certified_mean(3.0, 7) == pytest.approx(4 / 8)
+    assert certified_mean(3.0, 14, 2) == pytest.approx(2.5 / 8)
 
 
 # Order statistics

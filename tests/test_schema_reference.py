@@ -1,6 +1,7 @@
 """Declared schemas: what is drawn, what is clipped, and every way to give them."""
 
 import math
+import pickle
 import re
 import warnings
 
@@ -22,6 +23,7 @@ from skparisk import (
     KnownSensitivity,
     PrivateEstimator,
     PrivateGridSearchCV,
+    PrivateKernelDensity,
     PrivateLogisticRegression,
     PrivateRidge,
     SchemaReference,
@@ -279,6 +281,20 @@ def test_a_release_is_of_clipped_records():
     assert "to which private records are clipped" in str(sampler.certificate_)
 
 
+def test_pairs_keep_the_domain_also_through_calibrate_and_pickle():
+    X, y = numbers(), np.full(N, 7.0)
+    sampler = few(query=mean_of, reference=FLAT).fit(X, y).calibrate(epsilon=math.inf)
+    sampler = pickle.loads(pickle.dumps(sampler)).set_params(reference=None)
+    assert sampler.release(X, y)[-1] == 5.0
+
+
+def test_single_records_are_clipped():
+    schema = SchemaReference([(0, 1), (0, 2)])
+    sampler = few(reference=schema, epsilon=math.inf).fit(numbers())
+    moved = sampler.transform(numbers())
+    np.testing.assert_allclose(moved, numbers().clip(0, [1, 2]))
+
+
 @pytest.mark.parametrize("given", ["fit", "sampler"])
 def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     X, y = numbers(), 3 * numbers(seed=1)[:, 0]
@@ -367,6 +383,16 @@ def test_pipelines_on_frames(container):
     assert by_sampler.noise_scale_ == model.noise_scale_
     assert model.predict(schema.domain.clip(X)[0]).shape == (150,)
     assert "sampling='split'" not in str(model.certificate_)
+
+
+def test_a_density_of_clipped_records():
+    schema = SchemaReference([(0, 1)])
+    model = PrivateKernelDensity(
+        bounds=(0, 2), bandwidth=0.3, epsilon=math.inf, sensitivity=few()
+    )
+    X = rng_of().normal(size=(N, 1))
+    density = model.fit(X, X_reference=schema).pdf([[0.5]])
+    assert density == model.fit(X.clip(0, 1), X_reference=schema).pdf([[0.5]])
 
 
 def test_searches_take_a_schema_from_the_sampler():

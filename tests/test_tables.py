@@ -19,6 +19,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk._private_data import validate_private_records, validate_records
+from skparisk.core.release import answered
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
@@ -199,6 +200,16 @@ def test_no_private_value_is_an_error(wrong):
     """What the public type cannot hold is missing, each by itself."""
     sampler = sampler_of().fit(people())
     assert sampler.release(people(50, seed=1).assign(**wrong)).shape == (1,)
+
+
+def test_a_query_cannot_change_private_records():
+    def spoil(X):
+        X["age"] = 0.0
+        return 1.0
+
+    frame = people(5)
+    answered(FunctionQuery(spoil), frame, None)
+    assert frame.equals(people(5))
 
 
 # For estimators

@@ -24,12 +24,18 @@ from skparisk import (
     learn_reference,
 )
 from skparisk.core import words
+from skparisk.core.calibrate import Target
 from skparisk.core.claim import Assumption, Doubt, Population
 from skparisk.queries import MeanQuery
+from skparisk.reference import CallableReference
+from skparisk.sensitivity import calibrate
 
 DOUBTS = words().DOUBTS
 
 RNG = np.random.default_rng(0)
+
+
+SCHEMA = SchemaReference([(0.0, 1.0)])
 
 
 NARROW = RNG.uniform(0.4, 0.6, size=(2000, 1))
@@ -84,6 +90,13 @@ def test_an_audit_with_noise_that_can_be_repeated_settles_nothing():
         audit = audit_reference(sampler, NARROW, **asked)
     assert audit.upper < sampler.gamma
     assert not sampler.certificate_.private
+
+
+def test_records_that_a_function_draws_from_a_schema_are_as_made_up():
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(CallableReference(SCHEMA.sample))
+    assert not sampler.certificate_.private
+    assert mean_of(CallableReference(uniform)).certificate_.private
 
 
 def test_an_audit_that_contradicts_forbids():
@@ -271,3 +284,10 @@ def test_an_audit_at_a_larger_risk_settles_nothing():
     assert not sampler.certificate_.private
     with pytest.warns(ReferenceWarning, match="made-up"):
         mean_of(schema)
+
+
+def test_pairs_that_are_calibrated_by_hand_are_as_made_up():
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(SCHEMA)
+    _, claim = calibrate(sampler.pairs_, Target(1.0, 0.2), n_records=20)
+    assert not claim.private

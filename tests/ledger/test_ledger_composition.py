@@ -61,6 +61,27 @@ def test_sums_that_are_kept_are_those_of_the_whole_list(parts, delta, share):
     )
 
 
+def test_advanced_composition_admits_more():
+    admitted = {}
+    for name, budget in COMPOSITIONS.items():
+        for n in (30, 50, 90):
+            ledger = PrivacyLedger(**budget | {"epsilon": 3.0, "delta": 0.01})
+            try:
+                ledger.spend(*[(0.1,)] * n)
+            except BudgetExceededError:
+                break
+            admitted[name] = n
+    assert admitted == {"basic": 30, "advanced": 50}
+
+
+def test_what_is_spent_is_what_the_rule_says():
+    ledger = PrivacyLedger(**COMPOSITIONS["advanced"] | {"epsilon": 6.0})
+    ledger.spend(*[(0.1,)] * 80)
+    assert ledger.spent == compose_filter([0.1] * 80, delta=1e-5)
+    assert ledger.spent.epsilon < 6
+    assert "did not depend on earlier releases" not in str(ledger)
+
+
 def test_advanced_composition_keeps_half_of_delta_from_the_first_release_on():
     """Else which slack there is would depend on deltas chosen on the way."""
     ledger = PrivacyLedger(1.0, 1e-5, composition="advanced")
