@@ -281,3 +281,21 @@ def test_pairs_of_a_schema_may_be_of_any_units():
     with pytest.warns(PrivacyLeakWarning, match="fit standardscaler to public"):
         make_pipeline(StandardScaler(), last).fit(X, Y)
     assert last.certificate_.leaks == {Leak.LEARNS_MORE}
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])
+def test_a_reference_behind_what_learns_nothing_is_taken(method):
+    """Nothing inside of what puts parts together has to have transformed it."""
+    together = make_column_transformer((FROZEN, [0, 1, 2]), (STATELESS, [2]))
+    pipeline = make_pipeline(together, clusters())
+    given = {"privateestimator__X_reference": together.fit_transform(PUBLIC)}
+    getattr(pipeline, method)(X, **given)
+    assert pipeline[-1].certificate_.private
+
+
+def test_steps_behind_a_private_one_do_not_move_its_records():
+    """Nor did they at an earlier fit, which a second one finds them after."""
+    pipeline = make_pipeline(clusters(), StandardScaler())
+    for _ in range(2):
+        pipeline.fit(X, privateestimator__X_reference=PUBLIC)
+        assert pipeline[0].certificate_.private

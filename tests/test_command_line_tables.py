@@ -64,6 +64,13 @@ def test_tables_of_other_programs_are_read_alike(how, plain):
     pd.testing.assert_frame_equal(found, plain)
 
 
+@pytest.mark.parametrize("n_together", [N // 3, N // 3 + 1])
+def test_tables_are_read_in_parts(n_together, plain, monkeypatch):
+    """Of which the last may be as long as the others."""
+    monkeypatch.setattr("skparisk._cli._tables._TOGETHER", n_together)
+    pd.testing.assert_frame_equal(read(f"parts{n_together}"), plain)
+
+
 def test_words_for_true_are_no_numbers(plain, monkeypatch):
     """Also where a part of a column holds nothing else. Blank lines are no records."""
     monkeypatch.setattr("skparisk._cli._tables._TOGETHER", 2)
@@ -154,6 +161,19 @@ def test_classes_are_few(target, folder, capsys):
     argv[argv.index("--target") + 1] = target
     argv[argv.index("ridge")] = "logistic"
     assert "must hold a few classes, such as yes and no" in refused(argv, capsys)
+
+
+def test_columns_are_left_out(folder, capsys):
+    frame = table(1).drop(columns="high").assign(id=[f"C{i}" for i in range(N)])
+    frame.to_csv("with_id.csv", index=False)
+    reference = ("--reference", "with_id.csv")
+    dropped = [f"--drop={name}" for name in frame if name != "wage"]
+    argv = fit_argv("none", *dropped, reference=reference)
+    assert "must have another column than the target" in refused(argv, capsys)
+    argv = fit_argv("no_id", "--drop", "id", "--drop", "hours", reference=reference)
+    assert main(argv) == 0
+    model = load_model(folder / "no_id.skops")
+    assert [*model.feature_names_in_] == ["age", "job"]
 
 
 @pytest.mark.slow

@@ -123,6 +123,14 @@ def test_ends(law, expected):
     assert np.all((table >= 0) & (table <= 1))
 
 
+def test_exceedance_of_losses_below_zero():
+    """Nothing below zero without a shift; all above minus infinity."""
+    law = gaussian_loss_exceedance
+    assert law([-INF, -1e-300, 0.0], 0.0).tolist() == [1, 1, 0]
+    assert law([-INF, -1.0, 1.0, INF], INF).tolist() == [1, 1, 1, 0]
+    assert law([-INF, INF], 1.0).tolist() == [1, 0]
+
+
 @derandomized
 @given(epsilon=levels, shift=shifts, factor=st.floats(1.001, 3.0))
 def test_laws_are_monotone(epsilon, shift, factor):

@@ -18,11 +18,11 @@ from skparisk import (
     SecretSample,
     SensitivitySampler,
 )
-from skparisk.core.calibrate import Target
+from skparisk.core.calibrate import PAC, Target
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import calibrate
-from skparisk.sensitivity._terms import agree
+from skparisk.sensitivity._terms import agree, settle
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 3.0]
@@ -37,6 +37,34 @@ def make_terms(
     else:
         target = Target(**({"epsilon": 1.0, "gamma": 0.05} | asked))
     return agree(n_pairs, target, law=law, shape=shape, rule=rule)
+
+
+def test_what_is_sampled_and_what_for():
+    for arguments, n_outputs, expected in [
+        ({}, 3, ("auto", 1000, 500)),
+        ({}, 1, ("isotropic", 1000, 0)),
+        ({"law": "exponential"}, 3, ("isotropic", 1000, 0)),
+        ({"epsilon": np.inf}, 3, ("isotropic", 1000, 0)),
+        ({"n_pairs": 10_000}, 3, ("auto", 10_000, 2048)),
+        ({"n_pairs": 40}, 3, ("auto", 40, 20)),
+        ({"n_pairs": 36}, 3, ("isotropic", 36, 0)),  # for which 19 are to be left
+        ({"n_pairs": 31, "gamma": 0.1}, 3, ("isotropic", 31, 0)),
+        ({"n_pairs": 70, "gamma": 0.025}, 3, ("auto", 70, 17)),  # 39 left, or more
+        ({"gamma": 0.001}, 3, ("auto", 7043, 2048)),
+        ({"gamma": 0.001}, 1, ("isotropic", 7043, 0)),
+        ({"gamma": 0.001, "epsilon": np.inf}, 1, ("isotropic", 4995, 0)),
+        ({"gamma": 0.01, "rule": PAC(0.01)}, 3, ("auto", 4343, 2048)),
+        ({"advantage": 0.002}, 3, ("auto", 4548, 2048)),
+        ({"gamma": 0.002, "randomness": "both", "law": "gaussian"}, 3, None),
+    ]:
+        terms = settle(make_terms(**arguments), n_outputs)
+        found = terms.shape, terms.n_pairs, terms.n_shape_pairs
+        if expected is None:  # exact risks take one pair more or less
+            expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
+        assert found == expected
+        assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
+        assert settle(terms, n_outputs) == terms
+        assert terms.order_index <= terms.n_calibrating
 
 
 def test_too_few_pairs_are_told_how_many_it_takes():

@@ -26,6 +26,7 @@ from skparisk import metrics as module
 from skparisk.core import Assumption
 from skparisk.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skparisk.metrics import private_score
+from skparisk.report import Policy, Report
 
 N = 400
 BOUNDS = (-3.0, 3.0)
@@ -219,6 +220,24 @@ def test_noise_from_a_seed_is_repeated_and_void(records, models):
         )
     assert one.value == two.value
     assert one.certificate.seeded
+
+
+def test_a_report_files_it_and_marks_other_scores(records, models):
+    scores = {}
+    for scoring in ("accuracy", "confusion_matrix"):
+        data, options = given(scoring, records, models)
+        scores[scoring] = private_score(*data, epsilon=1.0, **options)
+    with pytest.warns(PrivacyLeakWarning):
+        seeded = private_score(*data, epsilon=1.0, noise_random_state=0, **options)
+    scores |= {"seeded": seeded, "plain": 0.5}
+    report = Report(scores["accuracy"], scores=scores, policy=Policy(epsilon=2.5))
+    filed = report.document["scores"]
+    checks = report.document["checks"]
+    assert checks == [vars(each) for each in report.check(Policy(epsilon=2.5))]
+    assert not any(check["passed"] for check in checks)  # one is seeded, all cost 4
+    assert [score["private"] for score in filed] == [True, True, False, False]
+    assert "of people like them; confidence 0.95 each; 400 records" in filed[0]["value"]
+    assert "each count within" in filed[1]["value"]
 
 
 class Failing(BaseEstimator):
