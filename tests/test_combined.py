@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,8 +23,9 @@ from skparisk import (
 )
 from skparisk._public_fit import PublicFit
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, ReferenceWarning
-from skparisk.queries import LogisticRegressionQuery, RidgeQuery
+from skparisk.queries import FunctionQuery, LogisticRegressionQuery, RidgeQuery
 from skparisk.reference import SecretSample, learn_reference
+from skparisk.reference._base import RecordPool
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 3))
@@ -206,3 +208,30 @@ def test_with_much_noise_the_public_records_are_fitted_as_usual():
     given = fitted(PrivateRidge(50.0), epsilon=1e-4, combine="reference")
     strong = Ridge(50.0).fit(X[PUBLIC], Y[PUBLIC])
     np.testing.assert_allclose(given.coef_, strong.coef_, atol=0.01)
+
+
+def half_table(X, y):
+    """Return a mean of few records, and nothing of many."""
+    return np.full(1, y.mean() if len(y) < 70 else np.nan)
+
+
+def test_a_public_fit_that_fails_is_no_answer():
+    """Nor is NaN."""
+    query = FunctionQuery(half_table)
+    fit = PublicFit(query, RecordPool(X[PUBLIC], Y[PUBLIC]), 80)
+    assert fit.answer(np.arange(80)) is None
+    few = np.arange(60)
+    np.testing.assert_allclose(fit.answer(few), Y[PUBLIC][few].mean())
+
+    def refuse(numbers, X, y):
+        raise ValueError("of the release")
+
+    assert fit.compare(np.zeros(1), lambda *_: 1.0) is None
+    known = replace(fit, pool=RecordPool(X[:60], Y[:60]))
+    assert known.compare(np.zeros(1), refuse) is None
+    scores = iter([1.0] * 9 + [math.nan])
+    assert known.compare(np.zeros(1), lambda *_: next(scores)) is None
+    assert known.compare(np.zeros(1), lambda *_: 1.0).private == 1.0
+    for records in (RecordPool(X[:9], Y[:9]), RecordPool(X)):
+        unscored = PublicFit(query, records, 80)
+        assert unscored.compare(np.zeros(1), lambda *_: 1.0) is None
