@@ -216,6 +216,16 @@ def test_mean_with_a_risk_over_the_noise(law):
     assert measured.risk == pytest.approx(0.1)
 
 
+def test_measured_numbers_have_six_digits_and_are_at_most_one():
+    """Also where every pair, and the fresh one, counts as certain."""
+    measured = find(Target(1.0, 0.1))[1].evidence.advantage
+    for number in (measured.mean, measured.quantile):
+        assert 0 < number < 1
+        assert number == float(f"{number:.6g}")
+    certain = find(Target(1000.0, 0.1), np.ones((99, 1)))[1].evidence.advantage
+    assert (certain.mean, certain.quantile) == (1.0, 1.0)
+
+
 def test_without_a_scale_below_the_mean_is_what_the_level_says():
     """K is 1: there is no pair below."""
     claim = find(Target(1.0, 0.6), differences=[[1.0]])[1]

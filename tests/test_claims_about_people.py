@@ -426,3 +426,12 @@ def test_counts_of_private_pairs_are_in_no_error():
     # Of public records it is shown.
     with pytest.raises(ValueError, match="too tall"):
         model.fit(X, Y, **PUBLIC)
+
+
+def test_certificates_of_private_pairs_do_not_call_the_reference_public():
+    with pytest.warns(PrivacyLeakWarning):
+        model = PrivateRidge(sensitivity=SensitivitySampler(n_pairs=20)).fit(X, Y)
+    assert "were sampled from is public" not in str(model.certificate_)
+    assert "were sampled from is public" not in model.certificate_._repr_html_()
+    model.fit(X, Y, **PUBLIC)
+    assert "were sampled from is public" in str(model.certificate_)

@@ -198,6 +198,13 @@ def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
     assert search.best_estimator_[-1].noise_scale_ < 1
 
 
+def test_samplers_that_sample_the_private_data_say_so_on_the_certificate():
+    search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "exponential")
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        search.fit(X, Y)
+    assert search.certificate_.leaks == {Leak.PRIVATE_REFERENCE}
+
+
 # Selections are parameters of a search: they store, and names are short for them
 
 

@@ -40,7 +40,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core import Leak, as_certificate
+from skparisk.core import Assumption, Leak, as_certificate, compose_basic
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
@@ -645,6 +645,25 @@ def test_only_secret_samples_have_odds_of_membership():
     assert not public.certificate_.protects_membership
     with pytest.raises(AttributeError, match="not about a secret sample"):
         public.certificate_.membership_odds  # noqa: B018
+
+
+def test_a_claim_of_membership_stays_one():
+    half = SecretSample(0.5).draw(X)
+    certificate = secret(half, query=MeanQuery()).fit(X).certificate_
+    public = SensitivitySampler(MeanQuery(), n_pairs=40).fit(X_PUBLIC).certificate_
+    together = compose_basic([certificate, public])
+    assert together.protects_membership
+    assert any("is public and describes" in text for text in together.conditions)
+
+
+def test_evidence_has_more_candidates_than_members():
+    certificate = secret(SecretSample(0.5).draw(X), query=MeanQuery()).fit(X)
+    document = certificate.certificate_.to_dict()
+    document["evidence"]["n_candidates"] = HALF
+    with pytest.raises(ValueError, match="n_candidates must be a whole number >= 41"):
+        FiledCertificate.from_dict(document)
+    document["evidence"]["n_candidates"] = None
+    assert document["assumptions"] == [Assumption.SECRET_DRAW]
 
 
 @pytest.mark.parametrize(
