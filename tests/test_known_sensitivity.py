@@ -9,7 +9,12 @@ import pytest
 from certificates import filed
 from noise_plans import DELTA, EPSILON, GAMMA, GRID, PRIVATE, PRIVATE_TARGETS, losses
 
-from skparisk import FiledCertificate, KnownSensitivity, PrivateRidge
+from skparisk import (
+    FiledCertificate,
+    KnownSensitivity,
+    PrivacyLeakWarning,
+    PrivateRidge,
+)
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.claim import Assumption
 from skparisk.core.laws import Gaussian, Laplace
@@ -117,6 +122,12 @@ def test_gaussian_noise_has_its_risk_over_the_noise():
     for level in (EPSILON / 2, EPSILON, 2 * EPSILON):
         claimed = model.certificate_.risk_at(level)
         assert np.mean(loss > level) == pytest.approx(claimed, abs=0.01)
+
+
+def test_seeded_noise_voids_it():
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+        model = fit(KNOWN["gaussian delta"], noise_random_state=0)
+    assert model.certificate_.void
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from scipy import stats
 from skparisk import (
     BudgetExceededError,
     IncompatibleError,
+    PrivacyLeakWarning,
     PrivacyLedger,
     PrivateTable,
     SchemaReference,
@@ -365,6 +366,15 @@ def test_one_charge_for_all(tmp_path):
         table.count("sex"), table.mean("wage", "sex")
     assert table.certificate_.epsilon == table.epsilon_ == 1.0
     assert table.certificate_.risk == table.certificate_.delta == 0.0
+
+
+def test_a_seed_repeats_the_noise_and_voids_the_guarantee():
+    with pytest.warns(PrivacyLeakWarning, match="repeatable"):
+        tables = [ask(noise_random_state=3) for _ in range(2)]
+    assert_array_equal(tables[0].released_, tables[1].released_)
+    assert tables[0].certificate_.seeded
+    assert not tables[0].certificate_.private
+    assert (ask().released_ != ask().released_).all()
 
 
 def test_parts_of_groups_take_the_least_noise():

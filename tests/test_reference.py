@@ -146,6 +146,21 @@ def test_all_subsets_are_equally_likely():
             assert_equally_likely(rows, cells)
 
 
+def test_what_a_table_cannot_carry_is_said():
+    for sampling, n_rows, sizes, words in [
+        ("leave-out", 20, {}, {}),
+        ("leave-out", 19, {"n_outputs": 1}, {}),
+        ("leave-out", 99, {"n_outputs": 10}, {"few-rows": "10 for each of 10"}),
+        ("leave-out", 60, {"n_records": 61}, {"repeated-rows": "rows repeat: medians"}),
+        ("leave-out", 10, {}, {"few-rows": "fewer than 10 for each of 2"}),
+        ("split", 38, {}, {}),
+    ]:
+        usual = {"n_records": 10, "n_outputs": 2}
+        found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
+        assert found.keys() == words.keys()
+        assert all(words[code] in text for code, text in found.items())
+
+
 def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
     rng = np.random.default_rng(0)
     sampler = SensitivitySampler(np.median, random_state=0)

@@ -15,7 +15,7 @@ from certificates import certificate, minted
 
 from skparisk import PrivacyLedger, SensitivitySampler
 from skparisk import _words as words
-from skparisk.core.claim import Leak
+from skparisk.core.claim import Doubt, Leak
 from skparisk.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -196,6 +196,14 @@ def test_a_page_of_another_version_may_look_otherwise(evil, tmp_path, monkeypatc
     monkeypatch.setattr(module, "_GLOSSARY", ())
     with pytest.raises(ValueError, match="or this is another version than skparisk"):
         Report.load(tmp_path / "page.html")
+
+
+def test_what_a_caveat_forbids_is_said_first():
+    report = Report(minted(0.5, leaks=[Leak.CHOSEN], doubts=[Doubt.OUTLIER]))
+    top = html.unescape(report.to_html().partition("<h2>")[0])
+    for reason in report.certificate.caveats:
+        assert reason in top
+    assert "class='alarm'" in section(report, "How sure that is")
 
 
 def test_the_schema_describes_all_that_is_written(evil):
