@@ -52,15 +52,6 @@ def test_as_many_nodes_as_allowed_are_allowed_and_no_more(k, d):
         bernstein_lattice(k, d + 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("lattice_size", (0, 1)), ("lattice_size", (1.5, 1)), ("n_dims", (1, 0))],
-)
-def test_a_bad_lattice_is_refused(name, arguments):
-    with pytest.raises(ValueError, match=f"^{name} must be a whole number >= 1"):
-        bernstein_lattice(*arguments)
-
-
 # The polynomial
 
 
@@ -141,21 +132,6 @@ def test_the_basis_is_that_of_exact_arithmetic(k, x):
         assert basis[j] == pytest.approx(float(exact), abs=1e-15 * max(10, k))
 
 
-def test_a_grid_is_all_its_points_also_in_parts(monkeypatch):
-    polynomial = BernsteinPolynomial(values_of(smooth, 4, 3), 2)
-    axes = [np.linspace(0, 1, n) for n in (2, 5, 3)]
-    points = np.array(list(itertools.product(*axes)))
-    values = polynomial(points)
-    assert polynomial.on_grid(axes).shape == (2, 5, 3)
-    assert polynomial.on_grid(axes).ravel() == pytest.approx(values)
-    assert polynomial(points[:0]).shape == (0,)
-    assert polynomial.on_grid([axes[0], [], axes[2]]).shape == (2, 0, 3)
-    monkeypatch.setattr(module, "_CHUNK", 1)
-    again = BernsteinPolynomial(polynomial.values, 2)
-    assert again(points) == pytest.approx(values)
-    assert again.on_grid(axes).ravel() == pytest.approx(values)
-
-
 @pytest.mark.parametrize("values", [1.0, [], [1.0], [[1.0]], [[1, 2, 3], [1, 2, 3]]])
 def test_values_of_another_shape_are_refused(values):
     with pytest.raises(ValueError, match="values must have the shape"):
@@ -215,19 +191,6 @@ def test_the_released_values_have_the_noise_that_is_paid_for(seed):
     assert_law(noise, stats.laplace(scale=scale).cdf)
     for wrong in (0.9, 1.1):
         assert rejects_law(noise, stats.laplace(scale=wrong * scale).cdf)
-
-
-def test_functions_and_their_values_are_released_alike():
-    mechanism = BernsteinMechanism(0.1, 1.0, lattice_size=3, n_dims=2, order=2)
-    values = values_of(smooth, 3, 2)
-    released = [
-        mechanism.release(what, noise_random_state=1).values
-        for what in (smooth, values, values.ravel(), values.tolist())
-    ]
-    for other in released[1:]:
-        np.testing.assert_array_equal(released[0], other)
-    assert mechanism.release(smooth).order == 2
-    assert (mechanism.release(values).values != mechanism.release(values).values).all()
 
 
 def test_without_noise_it_is_the_polynomial_of_the_values():

@@ -12,12 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from skparisk import (
-    PrivateEstimator,
-    SchemaReference,
-    SensitivitySampler,
-    learn_reference,
-)
+from skparisk import PrivateEstimator, SensitivitySampler
 from skparisk.core.checks import CalibrationError, IncompatibleError
 from skparisk.queries._leaves import CentersQuery
 
@@ -171,29 +166,6 @@ def test_a_step_that_returns_more_than_a_row_refuses_the_record(step):
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [
-        MiniBatchKMeans(3, n_init=1, compute_labels=False, random_state=0),
-        make_pipeline(KMeans(3, n_init=1, random_state=0)),
-    ],
-    ids=["no labels", "one step"],
-)
-def test_other_ways_to_ask_for_centers(estimator):
-    model = private(estimator).fit(PRIVATE[:500], X_reference=PUBLIC)
-    assert set(model.predict(OTHERS)) <= {0, 1, 2}
-
-
-def test_a_learned_reference_takes_pairs():
-    low, high = PEOPLE.min(axis=0), PEOPLE.max(axis=0)
-    declared = SchemaReference(list(zip(low, high, strict=True)))
-    split = learn_reference(declared, PRIVATE[:2000], epsilon=1.0)
-    source = SensitivitySampler(reference=split.reference)
-    model = private(KMeans(2, n_init=1), gamma=0.2, sensitivity=source)
-    model.fit(PRIVATE[split.others])
-    assert model.sampler_ is not None
-
-
-@pytest.mark.parametrize(
     "step",
     [
         PCA(1),
@@ -256,11 +228,3 @@ def test_what_there_are_no_public_centers_for_is_refused(
 ):
     with pytest.raises(error, match=words):
         private(estimator).fit(PRIVATE, X_reference=public)
-
-
-def test_a_schema_gives_a_start_that_is_no_record():
-    low, high = PEOPLE.min(axis=0), PEOPLE.max(axis=0)
-    schema = SchemaReference(list(zip(low, high, strict=True)))
-    model = private().fit(PRIVATE, X_reference=schema)
-    assert model.private_weight_ == 1.0
-    assert model.score(OTHERS) > 2 * MODEL.fit(PRIVATE).score(OTHERS)

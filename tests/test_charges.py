@@ -28,7 +28,6 @@ from skparisk import (
 )
 from skparisk.core import exact
 from skparisk.core.claim import Leak, as_certificate
-from skparisk.core.compose import compose_basic
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN, PrivacyLedger
@@ -184,23 +183,6 @@ def test_copies_spend_from_the_one_budget():
         assert ledger.spent.epsilon == 1.0
 
 
-def test_threads_are_charged():
-    import joblib
-
-    with PrivacyLedger(2.0) as ledger:
-        with joblib.parallel_config(backend="threading"):
-            cross_val_score(known(PrivateRidge(epsilon=0.5)), X, y, cv=4, n_jobs=2)
-        assert ledger.spent.epsilon == 2.0
-        assert ledger.spent.n_releases == 4
-
-
-def test_seeded_noise_is_recorded_as_no_guarantee():
-    with PrivacyLedger(1.0) as ledger:
-        LaplaceMechanism(1, 0.5).release([1.0], noise_random_state=0)
-        assert ledger.spent.void
-        assert not ledger.spent.private
-
-
 def test_mechanisms_record_who_they_are_and_whether_noise_was_seeded():
     """A guarantee only if nobody can repeat the noise."""
     for release in [
@@ -268,17 +250,6 @@ def test_noise_without_a_level_is_refused_inside_only():
         draw(noise, [1.0], [as_certificate(0.5)], OPEN)
     for mechanism in (noise, choice):
         draw(mechanism, [1.0], None, OPEN)
-
-
-def test_several_models_compose():
-    with PrivacyLedger(10.0) as ledger:
-        models = [
-            PrivateRidge(sensitivity=pairs, epsilon=level).fit(X, y, **reference)
-            for level in (0.5, 1.0)
-        ]
-    expected = compose_basic([model.certificate_ for model in models])
-    assert ledger.spent == expected
-    assert all("RidgeQuery" in entry.note for entry in ledger.releases)
 
 
 def test_noise_is_drawn_by_those_who_charge_only():

@@ -133,24 +133,6 @@ def test_delta_is_left_out_of_the_level():
     assert without.lower_bound - 0.8 < half.lower_bound < without.lower_bound - 0.6
 
 
-def test_releases_are_drawn_one_by_one_or_together():
-    """As many as asked for of each database, each with noise of its own."""
-    drawn = []
-
-    def one(database):
-        drawn.append(database + np.random.default_rng().normal(size=3))
-        return drawn[-1]
-
-    def many(database, size):
-        drawn.extend(database + np.random.default_rng().normal(size=(size, 3)))
-        return np.array(drawn[-size:])
-
-    for release in (one, many):
-        drawn.clear()
-        attack_pair(release, 5.0, 6.0, n_releases=50)
-        assert len(np.unique(drawn)) == 2 * 50 * 3
-
-
 @pytest.mark.parametrize(
     ("release", "message"),
     [
@@ -422,13 +404,6 @@ def test_a_ledger_is_not_charged():
     with PrivacyLedger(epsilon=1.0) as ledger, refused:
         audit_claim(NoisyMean(), X, claim=1.0, **FEW)
     assert not ledger.releases
-
-
-def test_a_model_with_a_fitted_sampler_meets_no_warning():
-    """An outside tool fits it many times; that warnings are errors is the test."""
-    fitted = clone(RIDGE).fit(X, Y, **PUBLIC)
-    model = PrivateRidge(gamma=0.2, sensitivity=fitted.sampler_).fit(X, Y)
-    assert model.coef_.shape == (2,)
 
 
 # Numbers without noise

@@ -1,7 +1,6 @@
 """Linear models that are penalized toward a fit of public records."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -392,24 +391,6 @@ def test_errors_are_those_of_fits_to_other_people(name):
         assert off < 0.25**2 * size
 
 
-def test_a_public_fit_has_the_usual_penalty_unless_another_is_better():
-    """By more than a standard error."""
-    start = PublicStart.of(
-        TableReference(X[PUBLIC], Y[PUBLIC]), RidgeQuery(1.0), 200, chosen=True
-    )
-    assert start.usual == RidgeQuery(1.0)
-    few = people(np.random.default_rng(3), 16)[0]
-    noise = np.random.default_rng(4).normal(size=16)  # features tell nothing
-    table = TableReference(few, noise)
-    start = PublicStart.of(table, RidgeQuery(1.0), 200, chosen=True)
-    assert np.max(getattr(start.usual, "query", start.usual).alpha) > 1.0
-    again = cross_fitted(table, start.usual)
-    np.testing.assert_array_equal(start.numbers, again.numbers)
-    np.testing.assert_array_equal(start.table.targets, again.table.targets)
-    asked = start.query(RidgeQuery(1.0))
-    assert asked.usual == start.usual
-
-
 def test_fits_that_fail_are_no_start(monkeypatch):
     """One on all rows, one on some of them, and another penalty."""
     table = TableReference(X[PUBLIC], Y[PUBLIC])
@@ -441,48 +422,6 @@ def test_squares_that_overflow_are_no_start():
         model_of(alpha=1.0).fit(
             X[OURS], Y[OURS], X_reference=1e200 * X[PUBLIC], y_reference=Y[PUBLIC]
         )
-
-
-@pytest.mark.parametrize("sampling", ["leave-out", "split"])
-def test_tables_may_be_sampled_in_any_way(sampling):
-    table = TableReference(X[:200], Y[:200], sampling)
-    given = {"n_pairs": 40, "n_records": 40}
-    model = model_of(alpha=5.0, sensitivity=SensitivitySampler(**given))
-    model.fit(X[200:240], Y[200:240], X_reference=table)
-    assert model.sampler_.query_.query == RidgeQuery(5.0)
-    words = model.certificate_.require_evidence().reference
-    assert words.endswith("residuals of the table are under fits to its other rows")
-    assert model.score(X[240:], Y[240:]) > 0.5
-
-
-def test_the_table_of_a_sampler_stays_as_it_is():
-    """That of the fitted one is the one that pairs were drawn from."""
-    table = TableReference(X[PUBLIC], Y[PUBLIC])
-    own = SensitivitySampler(n_pairs=60, reference=table, n_records=200)
-    model = model_of(alpha=5.0, sensitivity=own).fit(X[OURS], Y[OURS])
-    assert own.reference is table
-    given = model_of(alpha=5.0, sensitivity=SensitivitySampler(n_pairs=60))
-    given.fit(X[OURS], Y[OURS], **GIVEN)
-    np.testing.assert_array_equal(
-        given.sampler_.differences_, model.sampler_.differences_
-    )
-    assert given.sampler_.reference is None
-
-
-def test_a_fit_is_kept_and_made_again():
-    model = model_of(epsilon=math.inf).fit(X[OURS], Y[OURS], **GIVEN)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    twin = clone(model).fit(X[OURS], Y[OURS], **GIVEN)
-    np.testing.assert_array_equal(twin.coef_, model.coef_)
-    assert twin.sampler_.query_ == model.sampler_.query_
-    # A sampler for corrections serves others, and no ridge regression alone.
-    again = model_of(epsilon=math.inf, sensitivity=again.sampler_)
-    again.fit(X[OURS], Y[OURS])
-    np.testing.assert_array_equal(again.coef_, model.coef_)
-    assert (again.combine_, again.reference_comparison_) == ("reference", None)
-    with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
-        again.set_params(combine=None).fit(X[OURS], Y[OURS])
 
 
 def test_an_audit_is_of_corrections():
@@ -565,21 +504,6 @@ def test_what_it_means_for_new_people_is_not_known(combine):
     assert (words == known) == (combine is not None)
     table = TableReference(X, Y, "split")  # as of all queries
     assert cross_fitted(table, RidgeQuery(1.0)).table.for_new_people is None
-
-
-def test_targets_of_the_table_of_a_fitted_sampler_are_left_as_they_are():
-    """At another size too: those of fits to others twice are of other noise."""
-    table = TableReference(X[PUBLIC], Y[PUBLIC])
-    own = SensitivitySampler(n_pairs=60, reference=table)
-    model = model_of(alpha=5.0, sensitivity=own).fit(X[OURS], Y[OURS])
-    found = [
-        Audited.of(each, None, None)
-        .calibrate(20, None, np.random.SeedSequence(0))
-        .sampler.reference
-        for each in (model, model.sampler_)
-    ]
-    np.testing.assert_array_equal(found[0].targets, found[1].targets)
-    assert found[1].targets is model.sampler_.reference.targets
 
 
 def test_residuals_of_fitted_rows_calibrate_nothing():

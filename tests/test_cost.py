@@ -15,10 +15,10 @@ from skparisk.cost import CompensationModel
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.papers import dandekar_cdf
-from skparisk.sensitivity import SensitivitySampler
 
 LEVELS = [0.01, 0.1, 0.5, 1.0, 3.0, 20.0]
-LAWS = [("exact", 1), (THEOREM_4, 1), (THEOREM_4, 4)]
+
+
 positive = st.floats(0.05, 20)
 
 
@@ -182,15 +182,6 @@ def test_budget_of_a_release_is_that_of_its_guarantee():
     assert STAFF.budget_of(plain.weaken(doubts=[Doubt.THIN])) == full
     declared = plain.weaken(assumptions=[Assumption.DECLARED_SENSITIVITY])
     assert STAFF.budget_of(declared) == STAFF.budget(0.5)
-
-
-def test_budget_of_a_certificate():
-    public = np.random.default_rng(0).normal(size=(200, 1))
-    sampler = SensitivitySampler(np.mean, n_pairs=100, random_state=0).fit(public)
-    certificate = sampler.certificate_
-    budget = STAFF.budget_of(certificate)
-    assert budget == STAFF.budget_of((1.0, 0.0, certificate.risk))
-    assert budget == STAFF.budget_of(certificate.as_certificate())
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 """Pictures of budgets and frontiers."""
 
-import math
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from costs import POINTS, STAFF, THEOREM_4, refuses
 
-from skparisk.cost import Frontier
 from skparisk.displays import CostDisplay
 
 
@@ -68,26 +65,6 @@ def test_frontier_is_drawn_risk_by_risk():
     assert texts(display) == ["ε = 2", "ε = 1", "ε = inf"]
     assert display.ax_.get_xlabel() == "error on public records"
     display.figure_.canvas.draw()
-
-
-def test_points_that_cannot_be_paid_are_left_out():
-    points = Frontier([2, 1], [0.1] * 2, [math.inf, 3], [1, 2], [0, 0])
-    display = CostDisplay.from_frontier(points)
-    assert drawn(display)[0] == [[2], [3]]
-    none = Frontier([2], [0.1], [math.inf], [1], [0])
-    CostDisplay.from_frontier(none).figure_.canvas.draw()
-
-
-def test_errors_are_logarithmic_if_they_span_more_than_a_decade():
-    cases = (([1, 10], "linear"), ([1, 11], "log"), ([-1, 11], "linear"))
-    for errors, scale in (*cases, ([1, 1e5], "log")):
-        points = Frontier([1, 2], [0.1] * 2, [1, 2], errors, [0, 0])
-        display = CostDisplay.from_frontier(points)
-        assert display.ax_.get_xscale() == scale
-        display.figure_.canvas.draw()
-        levels = CostDisplay(display.curves).plot()
-        assert levels.ax_.get_xscale() == "linear"
-    assert display.ax_.xaxis.get_minor_formatter()(5) == ""
 
 
 def test_an_axis_that_is_none_is_refused():

@@ -227,10 +227,7 @@ def test_releases_of_workers_are_refused_without_a_ledger_of_their_own(where, re
 
 def test_a_worker_that_is_closed_is_none_any_more():
     """In this process, as if it were another one."""
-    with (
-        cluster(1, processes=False, protocol="tcp://") as local,
-        Client(local),
-    ):
+    with cluster(1, processes=False, protocol="tcp://") as local, Client(local):
         workers = list(local.workers.values())
         assert "this is a worker of Dask" in release()
         with PrivacyLedger(1.0) as ledger:

@@ -89,17 +89,6 @@ def test_region_of_state(census):
         assert (census.state == state).any()
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("as_frame", [False, True])
-def test_return_X_y_equals_bunch(as_frame):
-    bunch = load_census(as_frame=as_frame)
-    X, y = load_census(as_frame=as_frame, return_X_y=True)
-    assert type(X) is type(bunch.data)
-    assert type(y) is type(bunch.target)
-    np.testing.assert_array_equal(X, bunch.data)
-    np.testing.assert_array_equal(y, bunch.target)
-
-
 @pytest.mark.slow
 def test_arrays_need_no_pandas():
     code = (

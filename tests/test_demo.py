@@ -68,17 +68,6 @@ def test_the_report_is_that_of_the_model_and_tells_no_file_of_private_people(fil
     assert digest not in page
 
 
-@pytest.mark.parametrize("output", ["old", "no/new"])
-def test_a_folder_that_is_there_or_cannot_be_is_refused(
-    output, monkeypatch, tmp_path, capsys
-):
-    (tmp_path / "old").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert code_of(["demo", "--output", output]) == 2
-    assert "output must be a new folder" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.rglob("*")] == ["old"]
-
-
 BAD = {
     "--seed -1": "seed must be a whole number >= 0, got -1.",
     "--seed x": "seed must be a whole number >= 0, got 'x'.",
@@ -99,11 +88,6 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
     assert printed.err.endswith("\n")
     assert BAD[argv] in printed.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help_says_what_the_seed_is_for(capsys):
-    assert code_of(["demo", "--help"]) == 0
-    assert "never the noise" in " ".join(capsys.readouterr().out.split())
 
 
 def test_runs_as_a_module(monkeypatch, capsys):

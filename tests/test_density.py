@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, rejects_law
-from query_pairs import both_of, pairs_from
+from query_pairs import both_of, pairs_from, plain_differences
 from scipy import stats
 from sklearn.neighbors import KernelDensity
 
 from skparisk import density as module
 from skparisk.density import PrivateKernelDensity
-from skparisk.exceptions import (
-    CalibrationError,
-)
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery, kernel_density_sensitivity_bound
 from skparisk.reference import TableReference
@@ -86,15 +83,6 @@ def test_the_answer_is_off_by_less_than_what_is_paid_for(n):
 
 
 # The query: differences
-
-
-def plain_differences(query, pairs):
-    return np.array(
-        [
-            np.subtract(*(query(*database) for database in both_of(pairs, i)))
-            for i in range(len(pairs))
-        ]
-    )
 
 
 @pytest.mark.sampled(24)
@@ -349,9 +337,3 @@ def test_bad_parameters_of_the_estimator_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         model.set_params(**parameters).fit(X)
     assert not hasattr(model, "polynomial_")
-
-
-def test_records_that_are_all_alike_after_clipping_cannot_be_calibrated():
-    public = np.tile([[0.0], [1e-9]], (30, 1))
-    with pytest.raises(CalibrationError, match=r"sensitivity|off, by rounding"):
-        PrivateKernelDensity(0.35, kernel="tophat").fit(records(50), X_reference=public)

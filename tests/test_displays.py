@@ -16,11 +16,7 @@ from sklearn.linear_model import Ridge
 from skparisk.core.claim import Leak
 from skparisk.core.pairs import Withheld
 from skparisk.cost import CompensationModel
-from skparisk.displays import (
-    CostDisplay,
-    RiskCurveDisplay,
-    SensitivityDisplay,
-)
+from skparisk.displays import CostDisplay, RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -138,25 +134,6 @@ def test_risk_is_drawn_as_certified(name):
         if level <= display.line_.get_xdata()[-1]:
             assert height(display.line_, level) == certified.risk_at(level)
     display.figure_.canvas.draw()
-
-
-def test_risk_of_an_estimator_is_drawn_as_certified(sampler, ridge, known_ridge):
-    drawn = SensitivitySampler(
-        np.mean, randomness="both", law="gaussian", n_pairs=99, random_state=0
-    ).fit(X[:, :1])
-    for estimator in (sampler, ridge, known_ridge, drawn):
-        display = RiskCurveDisplay.from_estimator(estimator)
-        assert_drawn_as_certified(display, estimator.certificate_)
-        assert legend(display)[0] == type(estimator).__name__
-
-
-def test_release_is_marked(sampler):
-    display = RiskCurveDisplay.from_estimator(sampler)
-    (epsilon,), (risk,) = display.marker_.get_data()
-    assert (epsilon, risk) == (1.0, sampler.risk_)
-    assert display.marker_.get_color() == display.line_.get_color()
-    infinite = RiskCurveDisplay(CERTIFICATES["without noise"])
-    assert infinite.plot().marker_ is None
 
 
 @pytest.mark.parametrize("risk", [0.0, 0.0491, 0.04911, 0.05, 1 / 3, 0.99999])
@@ -293,25 +270,6 @@ def test_words_reach_the_line_and_the_legend(sampler):
         assert legend(display)[0] == "own"
         with pytest.raises(TypeError, match="drawstyle"):
             display.plot(drawstyle="default")
-
-
-def test_curves_share_axes_and_all_stay_in_sight(known_ridge):
-    """Whichever is first: wide or narrow, with a risk of 0 or without."""
-    wide = curve((1e-9, 0.999), (0.01, 0.5), (5.0, 0.01))
-    left = curve((1e-4, 0.9), (1e-3, 0.5), (0.1, 0.01))
-    narrow = curve((40.0, 0.5), (60.0, 0.1))
-    zero = curve((1.0, 0.0))
-    for order in ((wide, left, narrow, zero), (zero, narrow, left, wide)):
-        figure = Figure()
-        ax = figure.subplots()
-        for display in order:
-            display.plot(ax, label="one")
-        figure.canvas.draw()
-        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-        low, high = ax.get_xlim()
-        assert 1e-5 < low < 1e-4
-        assert 60 < high < 200
-        assert len(legend(display)) == 8
 
 
 def test_without_matplotlib_says_what_to_install(sampler, monkeypatch):

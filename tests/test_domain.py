@@ -102,14 +102,6 @@ def test_the_type_does_not_tell_if_a_value_was_moved():
         assert one.tolist() != two.tolist()
 
 
-def test_decimals_are_moved():
-    frame, _ = Domain([Interval(1, 2)]).clip(pd.DataFrame({"c": [0, 1, 5]}))
-    assert frame["c"].tolist() == [1, 1, 2]
-    amounts = pl.Series([None, "1.50", "7.25"]).cast(pl.Decimal(10, 2))
-    frame, _ = Domain([Interval(1, 2)]).clip(pl.DataFrame({"c": amounts}))
-    assert frame["c"].to_list() == [1.5, 1.5, 2.0]
-
-
 def test_arrays_are_moved_and_stay_what_they_are():
     numbers = np.array([[1.0, 2.0], [np.nan, -1.0]])
     moved, y = Domain([Interval(0, 4), Interval(0, 1, missing=True)], [None]).clip(
@@ -135,13 +127,6 @@ def test_targets_are_moved():
     both = Domain([None], [Interval(0, 1)] * 2)
     with pytest.raises(ValueError, match="has 2 targets, but y has 1"):
         both.clip(np.zeros((2, 1)), np.zeros(2))
-
-
-@pytest.mark.parametrize("kind", ["bool", "boolean"])
-def test_truth_values_are_moved_to_a_range_of_numbers(kind):
-    frame = pd.DataFrame({"a": pd.array([True, False, True], dtype=kind)})
-    found = Domain([Interval(0.0, 0.5)]).clip(frame)[0]
-    np.testing.assert_array_equal(found["a"].to_numpy(), [0.5, 0.0, 0.5])
 
 
 def test_sparse_matrices_have_no_domain():

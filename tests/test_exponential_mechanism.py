@@ -14,10 +14,7 @@ from laws import FALSE_ALARM
 from scipy import stats
 
 from skparisk.core.exact import noise_source, sample_bernoulli_decay
-from skparisk.mechanisms import (
-    ExponentialChoice,
-    ExponentialMechanism,
-)
+from skparisk.mechanisms import ExponentialChoice, ExponentialMechanism
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 mpmath.mp.dps = 60

@@ -6,11 +6,11 @@ import os
 
 import numpy as np
 import pytest
+from certificates import filed
 from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
 from skparisk import PrivateRidge, SensitivitySampler
-from skparisk._filed import filed
 from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import Exponential, ExponentialChoice
 from skparisk.reference import CallableReference
@@ -103,8 +103,7 @@ def test_without_noise_the_best_is_chosen():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"randomness": "both"}, {"delta": 1e-6}, {"noise_shape": "whitened"}],
+    "wrong", [{"randomness": "both"}, {"delta": 1e-6}, {"noise_shape": "whitened"}]
 )
 def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
     with pytest.raises(ValueError, match="with law='exponential'"):
@@ -119,11 +118,6 @@ def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
     )
     with pytest.raises(ValueError, match="exponential"):
         dataclasses.replace(filed(certificate), evidence=evidence, **claim)
-
-
-def test_records_by_themselves_have_no_scores():
-    with pytest.raises(ValueError, match="query is None"):
-        SensitivitySampler(law="exponential").fit(X)
 
 
 def test_an_estimator_whose_numbers_are_released_refuses_a_choice():

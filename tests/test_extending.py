@@ -31,7 +31,6 @@ from skparisk.core.exact import (
 )
 from skparisk.core.laws import Gaussian, Laplace, Law
 from skparisk.core.noise import AdditiveNoise, NoiseShape, to_dyadic
-from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import draw
 from skparisk.ledger import OPEN
 from skparisk.queries import PairDifferences, Query
@@ -444,36 +443,12 @@ def test_law_with_a_bound_keeps_it_for_all_noise_by_default():
     assert ridge.noise_scale_ == pytest.approx(0.2, rel=1e-5)
 
 
-def test_target_is_calibrated_as_it_says_what_is_random():
-    differences = np.ones((99, 1))
-    with pytest.raises(ValueError, match="randomness must be 'implicit' or 'both'"):
-        calibrate(differences, Target(1.0, 0.1, 0.0, "explicit"), n_records=1)
-    with pytest.raises(ValueError, match="'explicit' for a known sensitivity"):
-        find_known(1.0, Target(1.0, 0.1))
-
-
-def test_pairs_are_answered_or_not():
-    for row in [[np.nan, 1.0], [1.0, np.nan], [1.0, np.inf]]:
-        pairs = SampledPairs(np.array([row] * 99), None, np.zeros(2))
-        with pytest.raises(ValueError, match="differences of SampledPairs"):
-            calibrate(pairs, Target(1.0, 0.1, randomness="both"), n_records=1)
-
-
 def test_what_is_said_of_a_calibration_is_of_that_one():
     sampler = own_sampler(law=Logistic()).fit(public())
     again = sampler.calibrate(gamma=0.2).certificate_
     assert GIVEN_NOISE in again.assumptions
     sampler.set_params(law="laplace")
     assert GIVEN_NOISE not in sampler.calibrate().certificate_.assumptions
-
-
-def test_seeded_noise_is_charged_as_such():
-    noise, certificate = calibrate(
-        np.random.default_rng(0).laplace(size=(99, 1)), Target(1.0, 0.1), n_records=10
-    )
-    with PrivacyLedger(9.0, gamma=0.9) as ledger:
-        draw(noise, [0.0], [certificate], OPEN, noise_random_state=0)
-    assert ledger.spent.void
 
 
 def test_reference_is_sampled_from_and_said():
@@ -497,45 +472,6 @@ def test_query_answers_pairs_together_as_it_would_one_by_one():
     assert Assumption.GIVEN_QUERY in fast.certificate_.assumptions
     assert Assumption.GIVEN_QUERY not in plain.certificate_.assumptions
     assert fast.release(public(n_rows=100) + 1).shape == (4,)
-
-
-def test_all_of_them_together(tmp_path):
-    """Sampler, certificate, ledger and composition; in one document, and back."""
-    sampler = own_sampler(
-        Histogram((0.5, 1.0, 2.0)),
-        law=Logistic(),
-        noise_shape=NoiseShape(np.array([1.0, 2.0, 2.0, 4.0])),
-        reference=Incomes(1.0),
-        n_records=200,
-    ).fit(np.ones((1, 1)))
-    path = tmp_path / "ledger.db"
-    with PrivacyLedger(3.0, gamma=0.5, path=path):
-        for _ in range(2):
-            assert len(sampler.release(np.ones((200, 1)))) == 4
-    again = PrivacyLedger.open(path)
-    spent = again.spent
-    assert spent.epsilon == 2.0
-    assert {GIVEN_NOISE, Assumption.GIVEN_SHAPE} <= spent.assumptions
-    certificate = sampler.certificate_
-    assert certificate.loss.law == Logistic()  # log-concave: of any number of outputs
-    document = certificate.to_dict()
-    assert FiledCertificate.from_dict(document).to_dict() == document
-    basic = compose_basic([certificate] * 2)
-    assert compose_exact([certificate] * 2, delta=0.0).epsilon == basic.epsilon
-    assert compose_exact([certificate] * 2, delta=0.1).epsilon < basic.epsilon
-
-
-def test_differences_that_are_no_table_are_refused():
-    for differences, message in [
-        ([1.0, 2.0], r"differences must be a table .* got shape \(2,\)"),
-        (np.empty((0, 2)), r"differences must be a table .* got shape \(0, 2\)"),
-        ([[math.nan]], "without NaN"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            calibrate(differences, Target(1.0, 0.1), n_records=10)
-        target = Target(1.0, 0.1, randomness="explicit")
-        with pytest.raises(ValueError, match="randomness must be 'implicit' or 'both'"):
-            calibrate(np.ones((99, 1)), target, n_records=10)
 
 
 def test_differences_of_ones_own_are_on_the_callers_word():

@@ -151,14 +151,6 @@ def test_pairs_of_one_database_count_each(n_independent):
     assert terms.for_rows(1).order_index == 400
 
 
-def test_pairs_for_the_shape_do_not_count():
-    """Of 1000 pairs half calibrate, for which 500 rows of their own are enough."""
-    terms = make_terms(1000, n_shape=500)
-    assert terms.n_calibrating == 500
-    assert terms.for_rows(500) is terms
-    assert terms.for_rows(499).risk == risk_for_rows(0.05, 499, 500, n_own=1)
-
-
 def test_advantages_stay_as_they_are():
     terms = make_terms(1000, target=Target.of_advantage(0.1))
     assert terms.for_rows(150) is terms
@@ -240,24 +232,6 @@ def test_without_noise_the_risk_is_that_of_few_rows():
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("distances", "message"),
-    [
-        ([math.inf] * 30 + [1.0] * 370, r"within gamma=0\.05; the lowest risk"),
-        ([0.0] * 400, r"at gamma=0\.05 is 0"),
-    ],
-    ids=["no answer", "no noise"],
-)
-def test_errors_name_the_gamma_that_was_asked_for(distances, message):
-    pairs = SampledPairs(
-        np.array(distances)[:, None], None, np.zeros(1), n_independent=300
-    )
-    both = Target(1.0, 0.05, randomness="both")
-    with pytest.raises(CalibrationError, match=message) as caught:
-        calibrate(pairs, both, law="gaussian", n_records=10)
-    assert caught.value.target == 0.05
-
-
 @pytest.mark.parametrize("again", ["calibrate", "estimator"])
 def test_a_smaller_risk_than_that_of_the_fit_is_said_to_be_unseen(again):
     """By fifteen pairs of rows, as by a fit for it; a risk that they show is not."""
@@ -280,12 +254,3 @@ def test_a_smaller_risk_than_that_of_the_fit_is_said_to_be_unseen(again):
         small = at(0.01)
     assert small.doubts == {Doubt.THIN}
     assert not small.private
-
-
-def test_what_a_fit_said_of_few_rows_is_not_said_again():
-    sampler = make_sampler(gamma=0.02, n_records=15, n_pairs=1000)
-    with pytest.warns(ReferenceWarning, match="does not show the tail"):
-        sampler.fit(PUBLIC[:30])
-    again = sampler.calibrate(gamma=0.01).certificate_
-    assert again.caveats == sampler.certificate_.caveats
-    assert again.doubts == sampler.certificate_.doubts == {Doubt.THIN}

@@ -16,7 +16,7 @@ from skparisk import (
     SensitivitySampler,
     UtilityWarning,
 )
-from skparisk._hints import advise, distance, noise_to_spread
+from skparisk._hints import distance, noise_to_spread
 from skparisk.core import Doubt
 from skparisk.core.exact import noise_source
 from skparisk.core.release import answered
@@ -114,34 +114,6 @@ def test_what_is_not_to_be_had_is_no_hint():
     assert 'randomness="both"' not in model.hint_
 
 
-def test_hint_of_classifiers_and_of_many_outputs():
-    wide, wide_public = RNG.normal(size=(60, 21)), RNG.normal(size=(400, 21))
-    model = PrivateLogisticRegression(C=2.0, random_state=0)
-    model.set_params(sensitivity__n_pairs=60)
-    model.fit(
-        wide, wide[:, 0] > 0, X_reference=wide_public, y_reference=wide_public[:, 0] > 0
-    )
-    assert 'What helps: C="auto"; ' in model.hint_
-    assert "fewer than 22 released numbers" in model.hint_
-
-
-@pytest.mark.filterwarnings("ignore::skparisk.exceptions.ReferenceWarning")
-def test_records_that_are_made_up_come_first():
-    schema = SchemaReference([(-9.0, 9.0)] * X.shape[1], target=(-99.0, 99.0))
-    model = PrivateRidge(gamma=0.2).fit(X, Y, X_reference=schema)
-    assert model.hint_.startswith("A few public records of such people say more")
-
-
-def test_public_records_that_do_better_come_first():
-    model = ridge(epsilon=0.5).fit(X, Y, **PUBLIC)
-    model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.14)
-    assert model.hint_.startswith("The public records alone score better (0.5)")
-    model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.16)
-    assert model.hint_.startswith("The noise")
-    model.combine_, model.combine = None, None
-    assert 'combine="reference"' in model.hint_
-
-
 def test_public_records_that_do_better_are_a_warning():
     """Wherever a model is fitted, with what is to be done."""
     model = ridge(epsilon=0.02, combine=None)
@@ -179,13 +151,6 @@ def test_a_model_that_is_no_better_than_a_constant_is_said():
     )
     model.reference_comparison_ = ReferenceComparison(-0.1, -0.2, 60, 200)
     assert model.hint_.startswith("On the public records, the model predicts no better")
-
-
-def test_the_command_line_has_words_of_its_own():
-    model = ridge("isotropic", epsilon=0.5, alpha=1.0).fit(X, Y, **PUBLIC)
-    said = advise(model, command_line=True)
-    assert "SensitivitySampler" not in said
-    assert "more records" in said
 
 
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")

@@ -8,19 +8,15 @@ import numpy as np
 import pytest
 from certificates import filed
 from noise_plans import DELTA, EPSILON, GAMMA, GRID, PRIVATE, PRIVATE_TARGETS, losses
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from skparisk import (
     FiledCertificate,
     KnownSensitivity,
     PrivacyLeakWarning,
-    PrivacyLedger,
     PrivateRidge,
 )
 from skparisk.core.calibrate import Target, find_known
-from skparisk.core.claim import Assumption, Leak
-from skparisk.core.compose import compose_exact
+from skparisk.core.claim import Assumption
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.mechanisms import Exponential, GaussianMechanism, LaplaceMechanism
 
@@ -63,16 +59,6 @@ def test_claim_is_what_was_asked_for(name):
     assert pickle.loads(pickle.dumps(model)).certificate_ == claim
     words = "exceeds 0.8 with probability" if at_risk else "-differentially private"
     assert words in claim.guarantee
-
-
-def test_it_is_a_parameter_like_any_other():
-    for name in KNOWN:
-        model = PrivateRidge(sensitivity=KNOWN[name])
-        assert repr(clone(model)) == repr(model)
-        if isinstance(KNOWN[name], KnownSensitivity):
-            model.set_params(sensitivity__sensitivity=2.0, epsilon=0.1)
-            assert fit(model.sensitivity).sensitivity_ == 2.0
-            KNOWN[name].set_params(sensitivity=0.5)
 
 
 def test_infinite_level_is_ridge_itself():
@@ -138,16 +124,6 @@ def test_gaussian_noise_has_its_risk_over_the_noise():
         assert np.mean(loss > level) == pytest.approx(claimed, abs=0.01)
 
 
-def test_releases_are_charged_and_compose():
-    claim = fit(KNOWN["gaussian delta"]).certificate_
-    with PrivacyLedger(2.0, 0.1) as ledger:
-        fit(KNOWN["gaussian delta"])
-        fit(KNOWN["laplace"])
-    assert (ledger.spent.epsilon, ledger.spent.delta) == (2 * EPSILON, DELTA)
-    assert DECLARED in ledger.spent.assumptions
-    assert compose_exact([claim] * 10, delta=10 * DELTA).epsilon < 10 * EPSILON
-
-
 def test_seeded_noise_voids_it():
     with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
         model = fit(KNOWN["gaussian delta"], noise_random_state=0)
@@ -177,18 +153,6 @@ def test_noise_for_a_number_says_what_it_rests_on(target, law):
     for name in ("sensitivity", "n_outputs"):
         with pytest.raises(ValueError, match=f"^{name} must be"):
             find_known(**{"sensitivity": 2.0, "target": target, name: 0})
-
-
-@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
-def test_search_over_the_level_and_over_what_is_known():
-    model = PrivateRidge(sensitivity=KnownSensitivity(0.5))
-    grid = {
-        "epsilon": [0.5, 2.0],
-        "sensitivity__delta": [0.0, 0.1],
-        "sensitivity__sensitivity": [0.1, 1.0],
-    }
-    search = GridSearchCV(model, grid, cv=2).fit(PRIVATE, PRIVATE_TARGETS)
-    assert search.best_estimator_.certificate_.leaks == {Leak.CHOSEN}
 
 
 def test_sensitivity_is_not_proven_because_the_caller_says_so():
@@ -243,8 +207,3 @@ def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at():
         model = PrivateRidge(sensitivity=known)
         with pytest.raises(ValueError, match=message):
             model.fit(Hidden(), Hidden())
-
-
-def test_laws_by_name_and_by_object_are_the_same():
-    one = fit(KnownSensitivity(0.5, law=Laplace()))
-    assert one.certificate_ == fit(KNOWN["laplace"]).certificate_

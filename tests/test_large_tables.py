@@ -28,19 +28,6 @@ def fitted(query, X, y, **words):
     return sampler.fit(PRIVATE[:, :3], PRIVATE[:, 3])
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_rows_that_are_looked_at_when_drawn_give_the_same_differences(
-    fit_intercept, relation, monkeypatch
-):
-    words = {"relation": relation, "n_records": 120}
-    query = RidgeQuery(1.0, fit_intercept=fit_intercept)
-    once = fitted(query, ROWS[:, :3], ROWS[:, 3], **words).differences_
-    monkeypatch.setattr("skparisk.queries._sums._SMALL_POOL", 0)
-    drawn = fitted(query, ROWS[:, :3], ROWS[:, 3], **words).differences_
-    np.testing.assert_allclose(drawn, once, rtol=0, atol=1e-12)
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pairs_of_a_file_are_those_of_the_same_rows_in_memory(dtype, tmp_path):

@@ -15,7 +15,6 @@ from unnoised import numbers_in
 
 from skparisk import (
     CalibrationError,
-    IncompatibleError,
     PrivacyLeakWarning,
     PrivateMoments,
     PrivateRidge,
@@ -40,14 +39,7 @@ X, Y = make_data(200)
 X_PUBLIC, Y_PUBLIC = make_data(400)
 
 
-PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
-
-
-BOUND = {
-    "sensitivity": "bound",
-    "x_norm": 2.0,
-    "y_bounds": (-3.0, 5.0),
-}
+BOUND = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-3.0, 5.0)}
 
 
 def test_infinite_epsilon_is_scikit_learns_ridge():
@@ -257,12 +249,6 @@ def test_bad_configurations_are_refused():
             PrivateRidge(**parameters).fit(X, Y, **given_)
 
 
-def test_targets_of_the_reference_must_be_as_many():
-    _, y = make_data(200, 2)
-    with pytest.raises(IncompatibleError, match="reference has 1 targets, but y has 2"):
-        PrivateRidge().fit(X, y, **PUBLIC)
-
-
 # Moments
 
 
@@ -283,25 +269,6 @@ def test_ridge_of_moments_is_that_of_scikit_learn(n_targets):
         np.testing.assert_allclose(
             other.coef_, Ridge(3.0).fit(X, Y_all).coef_, atol=1e-4
         )
-
-
-def test_ridge_of_moments_says_what_moments_say():
-    """One claim; predictions within the bounds; nothing left of an earlier fit."""
-    public = {"X_reference": X, "y_reference": Y}
-    private = X[::-1] + 0.01, Y[::-1]
-    model = PrivateRidge(sensitivity="bound", x_norm=1.0, y_bounds=(-1.0, 2.0))
-    model.fit(*private)
-    assert model.certificate_ is model.moments_.certificate_
-    assert model.sampler_ is model.moments_.sampler_ is None
-    assert model.certificate_.evidence.norm == "trace"
-    found = model.predict(1e6 * X)
-    assert -1 <= found.min() <= found.max() <= 2
-    model.set_params(sensitivity=None, x_norm=None, y_bounds=None, random_state=0)
-    model.fit(*private, **public)
-    assert model.moments_ is None
-    np.testing.assert_allclose(
-        model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-12
-    )
 
 
 def test_what_moments_cannot_do_is_refused():

@@ -384,34 +384,11 @@ def test_a_record_beyond_the_margin_changes_nothing_but_rounding():
         assert still[pair] == beyond
 
 
-def test_a_reference_without_labels_or_a_sample_without_a_class_is_refused():
-    X, _ = classification(60, 3)
-    query = LinearSVCQuery((0, 1))
-    pairs = pairs_from(TableReference(X), 60, "replace-one")
-    with pytest.raises(ValueError, match="takes targets"):
-        query.differences(pairs)
-    for scale in (1.0, 1e6):
-        table = TableReference(scale * X, np.arange(60) == 0)
-        found = query.differences(pairs_from(table, 60, "replace-one"))
-        missing = np.isinf(found)
-        assert missing.any()
-        assert (missing == missing[:, :1]).all()
-
-
 def test_squares_up_to_a_limit_have_an_answer():
     query = LinearSVCQuery((0, 1), loss="hinge", fit_intercept=False)
     for exponent, answered in ((249, True), (250, False)):
         X = np.array([[0.0], [2.0**exponent]])
         assert np.isfinite(query(X, np.array([0, 1]))).all() == answered
-
-
-def test_numbers_of_any_type_are_the_same_records():
-    X, y = classification(30, 2)
-    X = X.round(2)
-    query = LinearSVCQuery((0, 1), fit_intercept=False)
-    np.testing.assert_array_equal(query(X.astype(object), y), query(X, y))
-    whole = np.rint(10 * X)
-    np.testing.assert_array_equal(query(whole.astype(int), y), query(whole, y))
 
 
 @pytest.mark.slow
@@ -429,17 +406,6 @@ def test_pairs_that_follow_other_paths_than_private_records_are_paid_for(seed):
     off = off[np.isfinite(off).all(axis=1)]
     assert (off.sum(axis=1) <= found.errors.sum()).all()
     assert off.any()
-
-
-def test_databases_that_all_lack_a_class_are_not_answered():
-    X, _ = classification(60, 3)
-    table = TableReference(X, np.arange(60) == 0)
-    pairs = pairs_from(table, 5, "replace-one")
-    for loss in LOSSES:
-        found = LinearSVCQuery((0, 1), loss=loss).on_pool(pairs.pool, 5)(pairs)
-        lacks = ~(pairs.members == 0).any(axis=1)[pairs.database]
-        assert np.isinf(found.values[lacks]).all()
-        assert lacks.sum() > 1
 
 
 def test_descent_may_depend_on_the_order_of_records():

@@ -297,22 +297,6 @@ def test_what_overflows_has_an_answer_or_none_and_no_word_of_it(n_classes):
     make_query(n_classes, 1e12).placed(X, y, 60)(last, y)
 
 
-@with_or_without
-def test_data_may_be_any_numbers_and_are_left_as_they_are(fit_intercept):
-    """In any order in memory, and not to be written to."""
-    X, y = make_data(2, 80)
-    query = make_query(2, fit_intercept=fit_intercept)
-    for kind in (bool, np.uint8, np.float32, float, object):
-        for n_features in (1, 4):
-            some = np.asfortranarray((60 * abs(X[:, :n_features])).astype(kind))
-            plain = np.array(some, dtype=float, order="C")
-            answers = [query(plain.copy(), y), query(some, y)]
-            np.testing.assert_array_equal(some, plain)
-            some.flags.writeable = False
-            answers.append(query(some, y))
-            np.testing.assert_allclose(answers[1:], answers[:1] * 2, rtol=1e-12)
-
-
 @two_or_three
 @with_or_without
 def test_answers_are_added_to_the_scores(n_classes, fit_intercept):
@@ -335,9 +319,6 @@ def test_answers_are_added_to_the_scores(n_classes, fit_intercept):
             query(X, other)
 
 
-# Classes that are missing, and parameters
-
-
 def test_a_database_without_a_class_answers_zeros():
     """Where intercepts are free there is no minimizer, and an error would say so."""
     X, y = make_data(3)
@@ -350,6 +331,9 @@ def test_a_database_without_a_class_answers_zeros():
             answer = query(*database)
             assert abs(missed(query, *database, answer)).max() < EXACT
             assert answer.any() == rows.any()
+
+
+# Classes that are missing, and parameters
 
 
 def test_sampled_databases_need_all_classes():
@@ -447,24 +431,6 @@ def test_a_neighbor_without_the_only_record_that_tells_of_a_feature():
         query = query.placed(X, y, 300) if placed else query
         for other in (None, 1):
             assert_differences(query, swapped(X, y, 0, other))
-
-
-@pytest.mark.parametrize(
-    ("n_records", "order", "relation"),
-    [(40, "C", "replace-one"), (200, "F", "add-remove")],
-)
-def test_pairs_are_left_as_they_are(n_records, order, relation, monkeypatch):
-    """And may be answered a few at a time."""
-    X, y = make_data(2)
-    X = np.asarray(X, order=order)
-    pairs = pairs_from(X, y, n_records=n_records, relation=relation, size=20)
-    records = pairs.records.copy()
-    query = make_query(2, fit_intercept=False)
-    values = query.differences(pairs)
-    assert (query.differences(pairs) == values).all()
-    assert (pairs.records == records).all()
-    monkeypatch.setattr("skparisk.queries._weighted._AT_ONCE", 1)
-    assert abs(query.differences(pairs) - values).max() <= EXACT * abs(values).max()
 
 
 @pytest.mark.parametrize("n_rows", [50, 300])

@@ -490,16 +490,6 @@ def test_reference_of_other_columns():
     assert moments.scale_[2] == 1  # it does not vary there
 
 
-def test_nothing_else_is_kept(noisy):
-    """Parameters, what is documented, and where records are moved."""
-    known = {*noisy.get_params(deep=False), "_units"}
-    extra = {name for name in vars(noisy) if name not in known}
-    documented = PrivateMoments.__doc__
-    for name in extra:
-        assert name.endswith("_"), name
-        assert name in documented, name
-
-
 def test_too_few_pairs_for_any_sampling():
     """A risk that no number of pairs asked for certifies is refused as elsewhere."""
     with pytest.raises(CalibrationError):

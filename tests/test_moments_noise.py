@@ -8,11 +8,9 @@ import pytest
 from laws import assert_law, rejects_law
 from scipy import stats
 
-from skparisk import PrivacyLedger, PrivateMoments
+from skparisk import PrivateMoments
 from skparisk._matrix_noise import _COARSE_BITS, MatrixNoise
 from skparisk.core.exact import noise_source
-from skparisk.exceptions import BudgetExceededError
-from skparisk.queries import MomentsQuery
 
 
 def gamma_difference(x, shape):
@@ -147,20 +145,3 @@ def test_each_outcome_is_possible(monkeypatch):
     np.testing.assert_array_equal(released, 7 * 2.0 ** np.array(noise._exponents))
     values = np.array(seen[0], dtype=float) * 2.0 ** np.array(noise._exponents)
     np.testing.assert_allclose(values, [1e6, 2.0], atol=1e3)
-
-
-def test_ledgers_are_charged():
-    """The level, and no delta; and nothing is released beyond a budget."""
-    X = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
-    moments = PrivateMoments(sensitivity="bound", bounds=(-1, 1))
-    ledger = PrivacyLedger(epsilon=1.5)
-    with ledger:
-        moments.fit(X)
-        with pytest.raises(BudgetExceededError):
-            moments.fit(X)
-    assert ledger.spent.epsilon == pytest.approx(1.0)
-    query = MomentsQuery([0.0, 0.0], [1.0, 1.0], 50, limit=1.0)
-    moments.fit(X)
-    assert not np.array_equal(moments.sums_, query(X))
-    assert "wishart" in str(moments.certificate_)
-    assert not moments.certificate_.assumptions  # a law that is proven here

@@ -57,11 +57,7 @@ def test_pairs_answer_as_databases_do(relation):
     query = MomentsQuery([0.0] * 4, [1.0] * 4, 15, n_targets=2)
     seeds = np.random.SeedSequence(3).spawn(2)
     source = bind_pairs(
-        TableReference(X, y),
-        n_pairs=20,
-        n_records=15,
-        relation=relation,
-        seed=seeds[0],
+        TableReference(X, y), n_pairs=20, n_records=15, relation=relation, seed=seeds[0]
     )
     pairs = draw_pairs(source, n_records=15, start=0, size=20, seed=seeds[1])
     found = query.on_pool(pairs.pool, 15)(pairs)
@@ -99,24 +95,8 @@ def test_rows_are_shortened_to_hardly_less_than_the_radius():
         assert (abs(lengths - (1 - 2.0**-40)) <= 2.0**-50).all()
 
 
-def test_all_kinds_of_numbers_are_taken_for_floats():
-    query = MomentsQuery([0, 0], [1, 1], 5, 1)
-    assert {type(x) for x in (*query.center, *query.scale)} == {float}
-    X, y = rows(5, 1), rows(5, 1, seed=1)[:, 0]
-    np.testing.assert_array_equal(
-        query(X.astype(object), y.astype(object)), query(X, y)
-    )
-    with pytest.raises(ValueError, match="has 2 columns with targets, got 1"):
-        query(X)
-    alone = MomentsQuery([0.0], [1.0], 5)
-    np.testing.assert_array_equal(alone(X, y), alone(X))
-
-
 @settings(max_examples=30, deadline=None, derandomize=True)
-@given(
-    n_records=st.integers(1, 2**53),
-    limit=st.floats(0.5, 1e6),
-)
+@given(n_records=st.integers(1, 2**53), limit=st.floats(0.5, 1e6))
 def test_the_grid_is_as_fine_as_exact_sums_allow(n_records, limit):
     """Largest sums are below 2**53 steps; half of the grid would not do."""
     query = MomentsQuery([0.0], [1.0], n_records, limit=limit)
@@ -133,12 +113,7 @@ def test_rows_that_are_used_once_for_sums():
     table = TableReference(X)
     table.sampling = "used-once"
     sampler = SensitivitySampler(
-        query,
-        gamma=0.1,
-        n_pairs=30,
-        n_records=10**6,
-        reference=table,
-        random_state=0,
+        query, gamma=0.1, n_pairs=30, n_records=10**6, reference=table, random_state=0
     ).fit(X)
     pool = RecordPool(X)
     found = sampler.differences_

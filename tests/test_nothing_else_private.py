@@ -54,10 +54,7 @@ from skparisk._matrix_noise import MatrixNoise
 from skparisk.audit._limits import CountNoise
 from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger, spend
-from skparisk.model_selection import (
-    ExponentialSelection,
-    PrivateGridSearchCV,
-)
+from skparisk.model_selection import ExponentialSelection, PrivateGridSearchCV
 
 SETTINGS = {"gamma": 0.2, "random_state": 0}
 GAUSSIAN = {"law": "gaussian", "randomness": "both", "noise_shape": "auto"}
@@ -160,7 +157,7 @@ FORMS = {
         "ridge, bound": PrivateRidge(1.0, x_norm=9.0, **BOX),
     },
     ("numbers", "labels", "none"): {
-        "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
+        "logistic, bound": PrivateLogisticRegression(1.0, **BALL)
     },
     ("numbers", "targets", "schema"): {"ridge, schema": paired(PrivateRidge)},
     ("numbers", "labels", "schema"): {

@@ -303,13 +303,6 @@ def test_answers_of_diffpriv_are_compared_number_by_number():
     assert (point.n_pairs, point.order_index) == (1305, 1305)
 
 
-def test_without_r_a_word_is_said(monkeypatch):
-    monkeypatch.setattr(diffpriv, "is_installed", lambda: False)
-    study = diffpriv.reproduce(fast=True)
-    assert study.surprises() == []
-    assert study.lines[0].why_not == diffpriv.MISSING
-
-
 # The command ------------------------------------------------------------------------
 
 

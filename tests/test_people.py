@@ -399,15 +399,6 @@ def test_bad_groups_are_refused(model, given, message):
     assert not hasattr(model, "certificate_")
 
 
-def test_a_fitted_sampler_knows_its_unit():
-    first = fitted(PrivateRidge(alpha=1.0, combine=None, random_state=0))
-    none = {"X_reference": None, "y_reference": None, "groups_reference": None}
-    again = PrivateRidge(alpha=1.0, combine=None, sensitivity=first.sampler_)
-    assert fitted(again, **none).certificate_.unit == "person"
-    with pytest.raises(ValueError, match="groups must be given as well"):
-        fitted(again, groups=None, **none)
-
-
 VISITS = pd.DataFrame({"sex": np.where(IDS % 2, "f", "m"), "x": X[:, 0]})
 TABLE = PrivateTable({"sex": ["f", "m"], "x": (-4, 4)}, counts="sex", max_rows=3)
 
@@ -496,25 +487,6 @@ def test_steps_that_know_people_are_fitted_to_half_of_them():
     assert "a table of 15 people" in model.certificate_.evidence.reference
 
 
-def test_centers_of_a_split_table_are_of_its_shared_half():
-    table = TableReference(X_PUBLIC, sampling="split", groups=PUBLIC)
-    sampler = SensitivitySampler(n_pairs=60)
-    model = PrivateEstimator(
-        KMeans(60, n_init=1, random_state=0),
-        gamma=0.2,
-        sensitivity=sampler,
-        random_state=0,
-    )
-    model = fitted(model, targets=False, X_reference=table, groups_reference=None)
-    assert model.certificate_.evidence.reference.startswith("two drawn")
-
-
-def test_targets_that_are_encoded_stay_with_their_rows():
-    whole = TableReference(X_PUBLIC, Y_PUBLIC, groups=PUBLIC)
-    coded = whole.encoded(np.negative)
-    np.testing.assert_array_equal(coded.targets, -whole.targets)
-
-
 def test_parts_of_people_are_those_of_an_owner():
     claim = fitted(quick()).certificate_
     with pytest.raises(IncompatibleError, match="partition must be 'owner'"):
@@ -585,14 +557,6 @@ def test_where_all_have_as_many_rows_that_is_said():
         )
     assert moments.n_rows_ == 1600
     np.testing.assert_allclose(moments.mean(), rows[:1600].mean(axis=0), atol=0.2)
-
-
-def test_people_with_many_more_rows_are_answered():
-    first = np.unique(PUBLIC, return_index=True)[1]
-    one_each = {"X_reference": X_PUBLIC[first], "y_reference": Y_PUBLIC[first]}
-    one_each["groups_reference"] = PUBLIC[first]
-    model = fitted(PrivateMoments(random_state=0), **one_each)
-    assert model.certificate_.unit == "person"
 
 
 def test_a_secret_draw_is_of_single_rows():
@@ -713,7 +677,8 @@ def test_a_search_is_of_people():
         def get_n_splits(self, *_):
             return 1
 
-    model = PrivateLogisticRegression(gamma=0.2, random_state=0)
+    few = SensitivitySampler(n_pairs=60)
+    model = PrivateLogisticRegression(gamma=0.2, random_state=0, sensitivity=few)
     search = PrivateGridSearchCV(model, SEARCH, cv=Splits(), random_state=0)
     fitted(search, labels=True)
     assert seen == [300]
@@ -858,18 +823,6 @@ def test_the_command_line_asks_whose_rows_are(capsys):
     assert "with more rows than anyone in the reference" in report
 
 
-@pytest.mark.usefixtures("_tables")
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--person", "nobody"], "has no column 'nobody' for --person"),
-        (["--person", "wage"], "must be neither the target nor dropped"),
-    ],
-)
-def test_bad_persons_are_refused_in_one_line(more, message, capsys):
-    assert message in refused([*FIT, *more], capsys)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("_tables", "_no_draws_before")
 def test_the_command_line_draws_people_in_secret(capsys):
@@ -877,13 +830,6 @@ def test_the_command_line_draws_people_in_secret(capsys):
     assert main([*FIT, *more, "--report", "secret.html"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "which 250 of these 500 people are used" in printed
-
-
-@pytest.mark.usefixtures("_tables")
-def test_ids_that_are_there_once_are_to_be_dropped(capsys):
-    frame = pd.read_csv("public.csv", index_col=0)
-    frame.drop_duplicates("patient_id").to_csv("public.csv")
-    assert "give --drop patient_id" in refused(FIT, capsys)
 
 
 def test_split_uses_each_person_once():
@@ -970,14 +916,6 @@ def test_how_many_rows_one_has_moves_no_other_score():
         given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
         found.add(private_score(model, X, y, **given).value)
     assert len(found) == 1
-
-
-@pytest.mark.parametrize("kind", [np.float16, np.float32, object])
-def test_targets_of_any_type_are_scored(kind):
-    groups, y = np.repeat(np.arange(3000), 2), np.tile([0, 1], 3000)
-    X = np.column_stack([y - 0.5, y])
-    given = {"scoring": "accuracy", "epsilon": np.inf, "groups": groups}
-    assert private_score(Halves(), X, y.astype(kind), **given).value == 1.0
 
 
 def test_of_somebody_with_many_rows_some_are_scored():

@@ -1,7 +1,6 @@
 """PrivateTable releases counts and sums over cells, and answers from them alone."""
 
 import math
-import pickle
 from decimal import Decimal
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from laws import assert_binomial_at_most, assert_law, exceeds
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from sklearn.base import clone
 
 from skparisk import (
     BudgetExceededError,
@@ -340,18 +338,6 @@ def test_types_of_columns_do_not_matter():
         assert given.equals(before)
 
 
-def test_columns_of_other_kinds_are_missing():
-    frame = people().assign(
-        age=pd.date_range("2020-01-01", periods=N), region=1j, sex=pd.Timedelta(1)
-    )
-    table = plain(frame)
-    assert table.count("age")["count"].iloc[-1] == N
-    assert table.count("sex")["count"][OTHER] == N
-    assert math.isnan(
-        plain(frame, counts=None, means={"age": ()}).mean("age")["mean"][0]
-    )
-
-
 def test_no_rows_are_answered_where_their_number_is_private():
     table = ask(people().iloc[:0], relation="add-remove", counts=[(), "sex"])
     assert table.count().shape == (1, 4)
@@ -382,23 +368,6 @@ def test_one_charge_for_all(tmp_path):
     assert table.certificate_.risk == table.certificate_.delta == 0.0
 
 
-def test_nothing_else_of_the_records_stays():
-    frame = people()
-    table = ask(frame)
-    assert {*vars(table)} == {*table.get_params()} | {
-        *("query_", "released_", "noise_scale_"),
-        *("n_records_", "epsilon_", "certificate_"),
-    }
-    assert b"private" not in pickle.dumps(table.released_)
-    again = pickle.loads(pickle.dumps(table))
-    pd.testing.assert_frame_equal(again.count("sex"), table.count("sex"))
-    pd.testing.assert_frame_equal(table.count("sex"), table.count("sex"))
-    assert not hasattr(clone(table), "released_")
-    with pytest.raises(IncompatibleError):
-        table.fit([1])
-    assert not hasattr(table, "released_")
-
-
 def test_a_seed_repeats_the_noise_and_voids_the_guarantee():
     with pytest.warns(PrivacyLeakWarning, match="repeatable"):
         tables = [ask(noise_random_state=3) for _ in range(2)]
@@ -406,21 +375,6 @@ def test_a_seed_repeats_the_noise_and_voids_the_guarantee():
     assert tables[0].certificate_.seeded
     assert not tables[0].certificate_.private
     assert (ask().released_ != ask().released_).all()
-
-
-def test_schemas_of_any_kind_are_taken():
-    schema = SchemaReference(
-        {"sex": ["f", None, "m"], "age": range(18, 91), "wage": (0, 1e4)},
-        target="wage",
-        missing={"age": 0.1},
-    )
-    table = plain(schema=schema, counts="sex", means={"wage": "sex", "age": "sex"})
-    assert table.count("sex").index.tolist() == ["f", "m", OTHER, MISSING]
-    assert list(schema.declared) == ["sex", "age", "wage"]
-    assert SchemaReference([(0, 1)], target=(0, 1)).declared == {}
-    other = plain(schema=SCHEMA | {"sex": ["f", OTHER, "m"]}, counts="sex", means=None)
-    assert other.count("sex").index.tolist() == ["f", OTHER, "m", MISSING]
-    assert other.count("sex")["count"][OTHER] == table.count("sex")["count"][OTHER]
 
 
 def test_parts_of_groups_take_the_least_noise():

@@ -11,11 +11,7 @@ from counts import rejects_counts, seeds
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skparisk.mechanisms import (
-    DiscreteMechanism,
-    RandomizedResponse,
-    _discrete,
-)
+from skparisk.mechanisms import DiscreteMechanism, RandomizedResponse, _discrete
 
 mpmath.mp.dps = 60
 
@@ -237,10 +233,7 @@ def test_uniform_responses_estimate_nothing(n_answers):
         ({"truth_probability": "1"}, "truth_probability must be"),
         ({"n_answers": 0, "epsilon": 1.0}, "n_answers must be"),
         ({"n_answers": 2.0, "epsilon": 1.0}, "n_answers must be"),
-        (
-            {"n_answers": 2**31 + 1, "epsilon": 1.0},
-            "n_answers must be at most",
-        ),
+        ({"n_answers": 2**31 + 1, "epsilon": 1.0}, "n_answers must be at most"),
     ],
 )
 def test_bad_parameters_of_randomized_response(given, message):

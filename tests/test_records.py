@@ -9,19 +9,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from guises import (
-    GUISES,
-    N_ROWS,
-    as_categories,
-    as_polars,
-    as_records,
-    people,
-    schema_of,
-)
+from guises import N_ROWS, as_categories, as_polars, as_records, people, schema_of
 from scipy import sparse
 
 from skparisk.core.sealed import copy_records, take_rows
-from skparisk.exceptions import IncompatibleError
 from skparisk.reference import TableReference
 
 
@@ -88,13 +79,6 @@ def test_floats_and_sparse_matrices_are_not_copied():
     assert twice.data.tolist() == [1.0, 1.0]
 
 
-def test_lists_of_mixed_values_keep_their_numbers():
-    """numpy would turn the numbers into texts."""
-    records = as_records([["a", 1.5], ["b", None]])
-    assert records.tolist() == [["a", 1.5], ["b", None]]
-    assert schema_of(records).kinds == ("text", "number")
-
-
 def test_other_things_are_refused():
     for X, error, message in [
         ([1.0, 2.0], ValueError, "Expected 2D array, got 1D array instead"),
@@ -159,37 +143,6 @@ def test_other_things_are_refused():
             TableReference(X)
 
 
-def test_numbers_of_python_that_a_float_can_hold_are_numbers():
-    frame = pd.DataFrame({"a": [10**308, decimal.Decimal("NaN"), None, 2.5, np.nan]})
-    assert as_records(frame) is frame
-    assert schema_of(frame).kinds == ("number",)
-
-
-def test_dates_in_an_array_stay_dates():
-    X = np.array([["2020-01-01"], ["NaT"]], dtype="M8[D]")
-    assert np.shares_memory(as_records(X), X)
-    assert schema_of(X).kinds == ("date",)
-
-
-def test_empty_arrays_of_objects_are_refused():
-    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
-        as_records(np.empty((0, 2), dtype=object))
-    with pytest.raises(ValueError, match=r"Found array with 0 feature\(s\)"):
-        as_records(np.empty((2, 0), dtype=object))
-
-
-def test_numbers_of_records():
-    frame = pd.DataFrame({"a": [1, 2], "b": [True, False], "c": [0.5, 4.5]})
-    expected = [[1.0, 1.0, 0.5], [2.0, 0.0, 4.5]]
-    for made in (frame, as_polars(frame)):
-        numbers = TableReference(made).numbers.pool.X
-        np.testing.assert_array_equal(numbers, expected)
-    with pytest.raises(ValueError, match="alone, but the column 'city' holds text"):
-        assert TableReference(people().drop(columns="born")).numbers
-    with pytest.raises(ValueError, match=r"holds (text|date)"):
-        assert TableReference(people()).numbers
-
-
 def test_targets_are_numbers_or_labels():
     def as_targets(y):
         return TableReference(
@@ -218,15 +171,6 @@ def test_targets_are_numbers_or_labels():
 
 
 # Schemas
-
-
-def test_the_schema_of_a_frame():
-    kinds = ("number", "number", "text", "boolean", "date")
-    names = ("age", "children", "city", "member", "born")
-    for guise, make in GUISES.items():
-        schema = schema_of(make(people()))
-        assert schema.kinds == kinds
-        assert schema.names == (None if guise == "objects" else names)
 
 
 def test_kinds_of_rare_columns():
@@ -258,35 +202,3 @@ def test_kinds_of_rare_columns():
         "bytes": "text",
         "never": "missing",
     }
-
-
-def test_schemas_that_fit():
-    numbers = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.0]})
-    flags = pd.DataFrame({"a": [1, 2], "b": [True, False]})
-    holes = pd.DataFrame({"a": [1, 2], "b": [None, None]})
-    for one, two in (
-        (schema_of(numbers), schema_of(as_polars(numbers))),
-        (schema_of(numbers), schema_of(flags)),
-        (schema_of(holes), schema_of(flags)),
-        (schema_of(["a"] * 2), schema_of(["b"] * 2)),
-    ):
-        one.check_same(two)
-        two.check_same(one)
-
-
-def test_a_schema_error_names_the_column():
-    for X, message in [
-        (people().drop(columns="born"), "but X lacks 'born': "),
-        (people().rename(columns={"city": "town"}), "but X lacks 'city': "),
-        (people().assign(more=1), "but X has other columns beside them: "),
-        (np.ones((3, 5)), "is a data frame, but X is an array"),
-        (sparse.csr_array((3, 5)), "is a data frame, but X is a sparse matrix"),
-        (["a", "b"], "is a data frame, but X is a list of texts"),
-    ]:
-        with pytest.raises(IncompatibleError, match=re.escape(message)):
-            TableReference(people()).check_schema(schema_of(X))
-
-
-def test_columns_without_names_are_numbered():
-    with pytest.raises(ValueError, match="column number 1 holds text"):
-        assert TableReference([[1, "a"]] * 2).numbers

@@ -1,6 +1,5 @@
 """Where records come from: the law of what is drawn, and what is refused."""
 
-import copy
 import pickle
 import re
 import warnings
@@ -8,21 +7,14 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from laws import FALSE_ALARM, SEEDS
 from scipy import stats
-from sklearn.base import clone
 
 from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.core import Doubt
 from skparisk.exceptions import IncompatibleError
-from skparisk.reference import (
-    CallableReference,
-    Schema,
-    TableReference,
-    as_reference,
-)
+from skparisk.reference import Schema, TableReference, as_reference
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)
@@ -186,27 +178,6 @@ def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
     assert sampler.certificate_.caveats == ()
 
 
-@pytest.mark.parametrize("copied", [clone, copy.copy, copy.deepcopy])
-def test_copies_share_the_table(copied):
-    """A clone does not copy the table."""
-    reference = TableReference(TABLE, TABLE[:, 0])
-    copied_ = copied(reference) if copied is not clone else clone(reference, safe=False)
-    assert copied_.pool.X is reference.pool.X
-    assert copied is copy.copy or copied_ is reference
-
-
-def test_a_table_is_read_only_and_the_array_given_is_not():
-    """No one writes into a reference by accident."""
-    X, y = TABLE.copy(), TABLE[:, 0].copy()
-    reference = TableReference(X, y)
-    for array in (reference.pool.X, reference.pool.y):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1.0
-    X[0, 0] = y[0] = 5.0
-    with pytest.raises(AttributeError):
-        reference.pool.X = X
-
-
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_a_pickled_table_is_the_same_and_read_only(protocol):
     """Nothing of a table is lost in a pickle."""
@@ -226,43 +197,6 @@ def test_a_pickled_table_is_the_same_and_read_only(protocol):
     )
     drawn = lines_of(source.draw(0, 1, rng_of(0)))
     assert (drawn == rows_drawn(reference, 1, 3, rng_of(0))).all()
-
-
-def test_a_table_is_described():
-    """The representation and the sentence on a certificate say how rows are drawn."""
-    assert repr(TableReference(TABLE)) == (
-        "TableReference(6 rows, 2 features, sampling='leave-out')"
-    )
-    assert repr(table_of(3, "split")) == (
-        "TableReference(3 rows, 1 feature, sampling='split')"
-    )
-    descriptions = {
-        "leave-out": "resampled from a table of 6 rows, with the differing records "
-        "left out of the shared ones",
-        "split": "two drawn from the population of which a table of 6 rows is a random "
-        "sample, the others from half of the table",
-    }
-    for sampling, description in descriptions.items():
-        assert TableReference(TABLE, sampling=sampling).description == description
-
-
-def test_frames_keep_their_names():
-    """pandas and polars frames stay frames; their names and numbers can be had."""
-    for frame in [pd.DataFrame, pl.DataFrame]:
-        for n_targets in [None, 1, 2]:
-            X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
-            if n_targets is None:
-                y = X["income"]
-            else:
-                y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
-            reference = TableReference(X, y)
-            assert reference.schema.names == ("age", "income")
-            assert reference.n_records == 6
-            assert reference.pool.X is X
-            assert (reference.pool.numbers.X == TABLE).all()
-            assert reference.pool.y.shape == (
-                (6,) if n_targets is None else (6, n_targets)
-            )
 
 
 def test_other_columns_are_refused():
@@ -317,39 +251,7 @@ def test_bad_tables_are_refused():
             TableReference(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([[1.0], [np.nan]], "Input X of the reference contains NaN"),
-        ([["a"], ["b"]], "must hold numbers alone, but column number 0 holds text"),
-    ],
-)
-def test_tables_that_are_not_finite_numbers_are_refused_as_such(X, message):
-    """They are tables, but not for queries that take only numbers."""
-    with pytest.raises(ValueError, match=re.escape(message)):
-        _ = TableReference(X).numbers
-
-
 # Functions
-
-
-def two_columns(n_records, rng):
-    X = rng.exponential(size=(n_records, 2))
-    return X, X.sum(axis=1)
-
-
-def test_a_function_is_called_once_for_each_database():
-    """It is given the number of records and a generator, and targets stay with X."""
-    calls = []
-
-    def sample(n_records, rng):
-        calls.append(n_records)
-        return two_columns(n_records, rng)
-
-    X, y = records_drawn(as_reference(sample), 4, 6, rng_of(0))
-    assert calls == [32, *[6] * 4]  # the first to see what they are in
-    assert (y == X.sum(axis=2)).all()
-    assert len(np.unique(X)) == X.size
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -397,28 +299,3 @@ def test_bad_records_of_a_function_are_refused():
     ]:
         with pytest.raises(ValueError, match=re.escape(message)):
             records_drawn(as_reference(sample), 2, 6, rng_of(0))
-
-
-def test_functions_are_described():
-    """By what is given, or by their name."""
-    assert as_reference(two_columns).description == (
-        "records made by the function two_columns"
-    )
-    assert (
-        repr(CallableReference(two_columns, "Exp(1)")) == "CallableReference('Exp(1)')"
-    )
-
-    class Simulator:
-        def __call__(self, n_records, rng):
-            return rng.normal(size=(n_records, 1))
-
-    described = CallableReference(Simulator()).description
-    assert described.endswith("Simulator")
-
-
-def test_anything_else_is_no_reference():
-    """The message names what is allowed."""
-    for reference in ["table", None, TABLE, TableReference]:
-        message = r"reference must be a TableReference, .* SecretSample or a callable"
-        with pytest.raises(ValueError, match=message):
-            as_reference(reference)

@@ -86,16 +86,6 @@ def test_estimators_of_others_stay_as_they_are():
     assert type(impostor.resized(2.0).estimator) is Ridge
 
 
-@pytest.mark.parametrize("asked", [None, Ridge(2.0)])
-def test_queries_of_estimators_are_resized_with_what_was_asked(asked):
-    query = EstimatorQuery(Ridge(2.0), COEF, {"coef_": (3,)}, asked=asked)
-    resized = query.resized(0.5)
-    assert resized.estimator.alpha == 1.0
-    assert resized != query
-    assert query.estimator.alpha == 2.0
-    assert resized.asked is None or resized.asked.alpha == 1.0
-
-
 @pytest.mark.parametrize(
     ("model", "y", "weight"),
     [

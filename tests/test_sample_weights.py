@@ -30,7 +30,6 @@ from skparisk import (
     PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
-    SensitivitySampler,
     audit_reference,
 )
 from skparisk.__main__ import main
@@ -126,10 +125,7 @@ def test_without_noise_moments_are_weighted():
     with pytest.raises(ValueError, match="sample_weight must be None in fit for least"):
         moments.ols()
     alone = PrivateMoments(epsilon=np.inf, random_state=0).fit(
-        X,
-        sample_weight=WEIGHTS,
-        X_reference=X_PUBLIC,
-        sample_weight_reference=PUBLIC,
+        X, sample_weight=WEIGHTS, X_reference=X_PUBLIC, sample_weight_reference=PUBLIC
     )
     np.testing.assert_allclose(alone.mean(), mean[:-1], rtol=1e-5, atol=1e-5)
 
@@ -328,15 +324,6 @@ def test_weights_stay_with_the_rows_of_people():
     assert noise[0] == pytest.approx(noise[1], rel=0.2)
 
 
-@pytest.mark.parametrize("y", [(Y, Y_PUBLIC), LABELS], ids=["ridge", "logistic"])
-def test_split_tables(y):
-    model = PrivateRidge() if y is not LABELS else PrivateLogisticRegression()
-    model.set_params(gamma=0.2, random_state=0, sensitivity__n_pairs=100)
-    table = TableReference(X_PUBLIC, y[1], "split")
-    found = fitted(model, y, X_reference=table, y_reference=None)
-    assert found.combine_ == "reference"
-
-
 def test_a_fitted_sampler_knows_the_weights():
     first = fitted(PrivateRidge(random_state=0))
     again = PrivateRidge(
@@ -360,27 +347,6 @@ def test_a_fitted_sampler_knows_the_weights():
             X_reference=X_PUBLIC,
             y_reference=Y_PUBLIC,
         )
-
-
-def test_scores_that_are_compared_are_weighted():
-    model = PrivateRidge(1.0, random_state=0, combine=None, epsilon=1e6)
-    found = fitted(model).compare_with_reference().private
-    expected = Ridge(1.0).fit(X, Y, USED).score(X_PUBLIC, Y_PUBLIC, PUBLIC)
-    assert found == pytest.approx(expected, abs=0.01)
-
-
-def test_predictions_of_a_weighted_model_are_compared_with_a_weighted_one():
-    model = PrivateEstimator(
-        SGDRegressor(),
-        "predict",
-        X_public=X_PUBLIC[:30],
-        random_state=0,
-        combine=None,
-        epsilon=1e4,
-        sensitivity=SensitivitySampler(n_pairs=50),
-        gamma=0.3,
-    )
-    assert fitted(model).compare_with_reference().public_only > 0.5
 
 
 _NOT_ALONE = "must be given as well"

@@ -10,7 +10,6 @@ from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import CHUNK, SampledPairs, Withheld, norms_of_pairs
 from skparisk.mechanisms import GaussianMechanism
-from skparisk.sensitivity._noise_shape import sampling_spread
 
 RNG = np.random.default_rng(0)
 
@@ -61,25 +60,6 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     assert pairs.withheld is withheld
     for name, value in vars(nothing).items():
         np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("relation", "changed"), [("replace-one", 2), ("add-remove", 1)]
-)
-def test_the_spread_is_that_of_what_moves_by_more_than_rounding(relation, changed):
-    """Of pairs with answers; by more than errors as well."""
-    changed = {"replace-one": 2, "add-remove": 1}[relation]
-    values = np.random.default_rng(2).normal(size=(50, 3)) @ np.tri(3)
-    values[:, 1] *= 1e-9 / np.abs(values[:, 1]).max()
-    differences = np.concatenate([values, np.full((4, 3), np.inf)])
-    expected = np.sqrt(np.mean(values**2, axis=0) * 200 / changed) * [1, 0, 1]
-    off = np.array([0.0, 1e-9, 0.0])
-    for pairs in (
-        SampledPairs(differences, None, off),
-        SampledPairs(differences, off, np.zeros(3)),
-    ):
-        found = sampling_spread(pairs, 200, relation)
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 # Rules

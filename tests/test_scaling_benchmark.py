@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks import scaling
-from benchmarks.scaling import GRID, Curve, Measured, Size
+from benchmarks.scaling import Curve, Measured
 
 
 def curve(varied, values, power, of_memory=0.0):
@@ -38,54 +37,3 @@ def test_what_grows_faster_than_is_claimed_is_noticed():
         ("workers", 3.0, 3.0, True),  # nothing is claimed
     ]:
         assert curve(varied, [1, 4, 16, 64], power, of_memory).holds == holds
-
-
-def test_one_number_varies_at_a_time():
-    for name, size in scaling.sizes(GRID):
-        differ = {
-            field
-            for field, usual, value in zip(Size._fields, Size(), size, strict=True)
-            if usual != value
-        }
-        assert differ <= {name, "m"}
-        assert size.m % size.k == 0
-    assert {name for name, _ in scaling.sizes(GRID)} == set(Size._fields)
-
-
-@pytest.mark.parametrize("query", scaling.QUERIES)
-def test_a_size_is_measured(query):
-    found = scaling.measure(query, Size(m=4, n=60, k=2, d=3))
-    assert found.seconds > 0
-    assert found.peak > 2**24
-
-
-@pytest.mark.slow
-def test_the_rows_and_the_picture(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setattr(
-        scaling, "measure_apart", lambda query, size, _: Measured(1e-3 * size.m, 2**27)
-    )
-    file = tmp_path / "scaling.svg"
-    assert scaling.main(["--fast", "--write", "--to", str(file)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(scaling.QUERIES) * len(Size._fields)
-    assert "ridge" in lines[1]
-    assert "1.00" in lines[1]
-    drawn = file.read_text()
-    assert all(name in drawn for name in scaling.NAMES.values())
-    assert "ridge: 1.00" in drawn
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("query", "size"),
-    [
-        ("ridge", Size(m=4, n=60, d=3)),
-        # So many that they reach workers, which must not outlive the process.
-        ("refits", Size(m=600, workers=2)),
-    ],
-)
-def test_a_process_of_its_own_tells_what_it_took(query, size):
-    found = scaling.measure_apart(query, size, elapsed=size.workers > 1)
-    assert found.seconds > 0
-    assert found.peak > 2**24

@@ -1,6 +1,5 @@
 """Declared schemas: what is drawn, what is clipped, and every way to give them."""
 
-import copy
 import math
 import pickle
 import re
@@ -31,12 +30,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.neighbors import bind_pairs, draw_pairs
-from skparisk.reference import (
-    CallableReference,
-    Categories,
-    Domain,
-    Interval,
-)
+from skparisk.reference import Categories, Domain, Interval
 
 COLUMNS = {
     "age": (18, 90),
@@ -111,30 +105,6 @@ def test_the_domain_is_what_is_declared():
     assert mixed.domain.columns[1] == Categories(["x", "y", None])
 
 
-@pytest.mark.parametrize("container", ["pandas", "polars", "array"])
-def test_records_are_in_the_container_that_is_asked_for(container):
-    schema = SchemaReference(COLUMNS, target="wage", container=container)
-    X, y = schema.sample(9, rng_of())
-    kinds = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "array": np.ndarray}
-    assert type(X) is kinds[container]
-    assert schema.schema.names == tuple(COLUMNS)[:-1]
-    assert y.shape == (9,)
-    assert SchemaReference([(0, 1), [0, 1]]).sample(3, rng_of()).dtype == np.float64
-
-
-def test_targets_may_be_several_or_none():
-    two = SchemaReference({"a": (0, 1), "b": (0, 1), "c": (5, 6)}, target=("b", "c"))
-    X, y = two.sample(7, rng_of())
-    assert X.shape == (7, 1)
-    assert y.shape == two.targets[:1].repeat(7, 0).shape
-    assert repr(two) == "SchemaReference(1 column, 2 targets)"
-    none = SchemaReference([(0, 1)])
-    assert none.targets is None
-    assert repr(none) == "SchemaReference(1 column)"
-    assert CLASSES.targets.tolist() == ["no", "yes"]
-    assert SchemaReference([(0, 1)], target=range(3)).targets.tolist() == [0, 1, 2]
-
-
 def test_all_that_is_declared_is_in_the_whole():
     """Also what is too rare to be drawn."""
     shares = {**{f"rare{i}": 0.0 for i in range(50)}, "usual": 1.0}
@@ -171,14 +141,6 @@ def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
     np.testing.assert_array_equal(
         counts_of(pairs).sum(axis=1), np.full(len(pairs), n_records)
     )
-
-
-def test_schemas_are_cloned_as_they_are_and_pickled():
-    sampler = few(reference=SCHEMA)
-    assert clone(sampler).reference is copy.deepcopy(SCHEMA) is SCHEMA
-    again = pickle.loads(pickle.dumps(SCHEMA))
-    one, other = (schema.sample(5, rng_of())[0] for schema in (SCHEMA, again))
-    pd.testing.assert_frame_equal(one, other)
 
 
 # How it is written down
@@ -461,14 +423,6 @@ def test_references_that_lack_targets_are_refused():
     assert bound.fit(X, labels, X_reference=CLASSES).classes_.tolist() == ["no", "yes"]
 
 
-def test_whole_numbers_may_be_too_many_to_list():
-    schema = SchemaReference([range(10**12, 0, -1), range(7, 0, -3)])
-    X = schema.sample(99, rng_of())
-    assert {*X[:, 1]} == {1.0, 4.0, 7.0}
-    assert X[:, 0].max() > 10**11
-    assert schema.domain.box.tolist() == [[1.0, 1.0], [1e12, 7.0]]
-
-
 # A sensitivity that is declared
 
 
@@ -482,8 +436,3 @@ def test_records_are_clipped_for_a_declared_sensitivity_as_well():
     with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
         model.fit(X[:, :1], y, X_reference=FLAT)
     np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
-
-
-def test_a_schema_can_draw_whole_databases_afresh():
-    sampler = few(query=mean_of, reference=CallableReference(FLAT.sample))
-    assert sampler.fit(numbers(), np.zeros(N)).pairs_.domain is None

@@ -5,9 +5,7 @@ import math
 import pytest
 
 from skparisk.linear_model import logistic_sensitivity_bound
-from skparisk.queries._bounds import (
-    solved_logistic_bound,
-)
+from skparisk.queries._bounds import solved_logistic_bound
 
 N, D, RADIUS = 5000, 7, 3.0
 

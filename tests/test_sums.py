@@ -7,13 +7,7 @@ from scipy.sparse import csr_array
 
 from skparisk.core import weights as module
 from skparisk.core.weights import RowSums, sums_of_pairs, symmetric
-from skparisk.queries import (
-    FunctionQuery,
-    LogisticRegressionQuery,
-    MeanQuery,
-    Query,
-    SumQuery,
-)
+from skparisk.queries import FunctionQuery, SumQuery
 from skparisk.reference import TableReference
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -141,25 +135,6 @@ def test_sums_of_rows_are_those_of_numpy(kind, m, kept, cache, monkeypatch):
         expected = np.einsum("mr,ri,rj->mij", weights, Z, Z)
         whole = symmetric(sums.of(weights), 3)
         np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_a_class_of_ones_own_has_pairs_of_its_own_unless_it_is_a_sum():
-    """Whoever changes how single databases are answered changes pairs as well."""
-
-    class Twice(MeanQuery):
-        def finish(self, sums):
-            return 2 * super().finish(sums)
-
-    class Called(MeanQuery):
-        def __call__(self, X, y=None):
-            return 2 * super().__call__(X, y)
-
-    class Logistic(LogisticRegressionQuery):
-        pass
-
-    assert "on_pool" not in vars(Twice)
-    for kind in (Called, Logistic):
-        assert vars(kind)["on_pool"] is vars(Query)["on_pool"]
 
 
 def test_a_sum_query_must_say_what_records_add():

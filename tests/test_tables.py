@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from guises import GUISES, N_ROWS, as_objects, as_polars, people, sparse_table
-from query_pairs import both_of
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
@@ -16,25 +15,17 @@ from sklearn.pipeline import make_pipeline
 from skparisk import (
     KnownSensitivity,
     PrivacyLeakWarning,
-    PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
 from skparisk._private_data import validate_private_records, validate_records
-from skparisk._training_data import reference_table
 from skparisk.core.release import answered
-from skparisk.core.sealed import take_rows
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
-from skparisk.reference import (
-    SchemaReference,
-    TableReference,
-    as_reference,
-)
-from skparisk.reference._records import Schema, as_records, n_rows
-from skparisk.reference._sketch import RecordSketch
+from skparisk.reference import SchemaReference, TableReference, as_reference
+from skparisk.reference._records import Schema, as_records
 from skparisk.sensitivity import sample_differences
 
 SEED = np.random.SeedSequence(0)
@@ -76,58 +67,6 @@ def as_pairs(reference, **parameters):
     return draw_pairs(source, n_records=5, start=0, size=3, seed=SEED, **parameters)
 
 
-@pytest.mark.parametrize("make", GUISES.values(), ids=GUISES)
-def test_databases_have_the_rows_of_any_table(make):
-    reference = TableReference(make(people()))
-    assert reference.pool.X is as_records(reference.pool.X)
-    assert reference.n_records == N_ROWS
-    assert repr(reference).startswith(f"TableReference({N_ROWS} rows, 5 features")
-    pairs = as_pairs(reference)
-    rows = pairs.records[1]
-    first, second = both_of(pairs, 1)
-    assert type(first[0]) is type(reference.pool.X)
-    drawn = [RecordSketch.of(X).features for X, _ in (first, second)]
-    expected = RecordSketch.of(as_records(as_objects(people())[rows])).features
-    assert (drawn[0] == expected).all()
-    assert [len(np.intersect1d(*lines)) for lines in zip(*drawn, strict=True)] == [4, 4]
-    assert n_rows(sample_database(reference, 7, SEED)[0]) == 7
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        sparse_table(30, 4),
-        as_records([str(i) for i in range(30)]),
-    ],
-    ids=["sparse", "texts"],
-)
-def test_sparse_matrices_and_texts_are_tables(X):
-    reference = TableReference(X, np.arange(30))
-    (first, y), _ = both_of(as_pairs(reference), 0)
-    assert type(first) is type(X)
-    assert y.shape == (5,)
-    assert RecordSketch.of(take_rows(X, y.astype(int))).ordered == (
-        RecordSketch.of(first).ordered
-    )
-    assert pickle.loads(pickle.dumps(reference)).sketch.ordered == (
-        reference.sketch.ordered
-    )
-
-
-def test_the_numbers_of_a_table():
-    frame = pd.DataFrame({"a": [1, 2, 3], "b": [True, False, True]})
-    reference = TableReference(frame, ["x", "y", "x"], "split")
-    numbers = reference.numbers
-    assert numbers.sampling == "split"
-    assert numbers.schema == Schema("array", ("a", "b"), ("number", "number"))
-    assert numbers.pool.X.tolist() == [[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]]
-    assert numbers.pool.y is None
-    assert numbers.numbers is numbers
-    assert reference.pool.numbers is reference.pool.numbers
-    assert reference.pool.in_form("given") is reference.pool
-    assert numbers.pool.in_form("given") is numbers.pool.in_form("numbers")
-
-
 @pytest.mark.parametrize(
     "made",
     [
@@ -149,16 +88,6 @@ def test_functions_make_records_of_any_kind(made):
 
 
 # Recognition
-
-
-@pytest.mark.parametrize("guise", GUISES)
-def test_private_records_are_recognized_in_any_container(guise):
-    frame = people()
-    shuffled = GUISES[guise](frame.sample(frac=1.0, random_state=0))
-    own = RecordSketch.of(as_records(frame))
-    assert TableReference(shuffled).sketch.overlaps(own)
-    fresh = TableReference(GUISES[guise](people(seed=1)))
-    assert not fresh.sketch.overlaps(own)
 
 
 @pytest.mark.parametrize("guise", ["polars", "categories"])
@@ -203,14 +132,6 @@ def test_a_function_of_texts_and_labels():
         sampler_of().fit(people()).release(["a"] * 50)
 
 
-def test_a_function_of_a_sparse_matrix():
-    X = sparse_table(300, 6)
-    sampler = sampler_of(lambda X: X.mean(axis=0), epsilon=np.inf).fit(X)
-    assert sampler.n_features_in_ == 6
-    private = sparse_table(50, 6, seed=1).tocoo()
-    assert sampler.release(private) == pytest.approx(private.mean(axis=0))
-
-
 def test_arrays_beside_frames_are_refused():
     """Columns are known by name in one of them, and by place in the other."""
     frame = people()[["children", "age"]].fillna(0.0)
@@ -227,12 +148,6 @@ def test_arrays_beside_frames_are_refused():
         sampler.release(array)
 
 
-def test_functions_may_be_given_missing_values():
-    X = np.random.default_rng(0).normal(size=(100, 2))
-    X[::3, 0] = np.nan
-    sampler_of(lambda X: np.nanmedian(X, axis=0)).fit(X).release(X[:50] + 0.5)
-
-
 @pytest.mark.parametrize(
     ("reference", "error", "message"),
     [
@@ -245,26 +160,6 @@ def test_queries_of_numbers_refuse_other_tables(reference, error, message):
     sampler = sampler_of(MeanQuery(), reference=TableReference(reference))
     with pytest.raises(error, match=message):
         sampler.fit(np.ones((50, 2)))
-
-
-def test_queries_of_numbers_take_frames_of_numbers():
-    frame = people()[["children", "member"]]
-    X = frame.to_numpy(dtype=float)
-    expected = sampler_of(MeanQuery()).fit(X).differences_
-    for reference in (frame, as_polars(frame)):
-        sampler = sampler_of(MeanQuery(), reference=TableReference(reference))
-        assert (sampler.fit(frame).differences_ == expected).all()
-
-
-def test_labels_are_no_targets_of_numbers():
-    reference = TableReference(np.ones((60, 1)), ["a"] * 60)
-    sampler = sampler_of(None, reference=reference)
-    private = PrivateRidge(sensitivity=sampler)
-    message = r"but the reference has none \(y\), or none that are numbers"
-    with pytest.raises(ValueError, match=message):
-        private.fit(np.arange(50.0)[:, None], np.arange(50.0))
-    X = np.random.default_rng(0).normal(size=(60, 1))
-    sampler_of(MeanQuery(), reference=TableReference(X, ["a"] * 60)).fit(X)
 
 
 def test_differences_of_any_table():
@@ -289,15 +184,6 @@ def test_differences_of_any_table():
     assert sample_differences(MeanQuery(), boxes, **sizes).shape == (3, 1)
 
 
-def test_records_to_release_must_have_the_columns_of_the_fit():
-    sampler = sampler_of().fit(people())
-    private = people(50, seed=1)
-    with pytest.raises(IncompatibleError, match="but X lacks 'city'"):
-        sampler.release(private.rename(columns={"city": "town"}))
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        sampler_of(graz_of_labels).fit(people(), ["a"])
-
-
 SECRET = "91234.25"
 
 
@@ -314,19 +200,6 @@ def test_no_private_value_is_an_error(wrong):
     """What the public type cannot hold is missing, each by itself."""
     sampler = sampler_of().fit(people())
     assert sampler.release(people(50, seed=1).assign(**wrong)).shape == (1,)
-
-
-def test_a_query_that_fails_on_private_records_tells_nothing():
-    def strict(X):
-        if (X["city"] == SECRET).any():
-            raise ValueError(SECRET)
-        return len(X)
-
-    for frame in (people(50), as_polars(people(50))):
-        assert answered(FunctionQuery(strict), frame, None) == [50.0]
-    with pytest.raises(ValueError, match="has no answer on the private data") as caught:
-        answered(FunctionQuery(strict), people(50).assign(city=SECRET), None)
-    assert SECRET not in str(caught.value)
 
 
 def test_a_query_cannot_change_private_records():
@@ -373,61 +246,6 @@ def test_private_records_are_validated():
         validate_records(model, [[1.0]], [1.0, 2.0], allow_nan=True)
     with pytest.raises(ValueError, match="requires y to be passed"):
         validate_private_records(LogisticRegression(), [[1.0]], None, allow_nan=True)
-
-
-def test_a_reference_of_an_estimator_is_a_table_or_made_one():
-    table = TableReference(people(), people()["city"])
-    assert reference_table(None, None) is None
-    assert reference_table(table, None, any_table=True) is table
-    made = reference_table(people(), people()["city"], any_table=True)
-    assert made.pool.y.tolist() == table.pool.y.tolist()
-    unlabeled = reference_table([[1], [2]], None, needs_y=False)
-    assert unlabeled.numbers is unlabeled
-    floats = TableReference([[1.0], [2.0]], [1.0, 2.0])
-    assert reference_table(floats, None) is floats
-    for arguments, message in (
-        ((table, people()["city"]), "y_reference must be None if X_reference is a Tab"),
-        ((None, [1.0]), "must be given together"),
-        (([[1.0]], None), "must be given together"),
-        ((TableReference([[1], [2]]), None), "must have targets, but it has none"),
-        (([[1], [2]], ["a", "b"]), "y_reference must be numbers, but it holds labels"),
-        (([[np.nan], [2]], [1, 2]), "Input X of the reference contains NaN"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            reference_table(*arguments)
-
-
-def numbers_and_labels(seed, n_rows=N_ROWS):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, 2))
-    return X, (X[:, 0] + rng.normal(size=n_rows) > 0).astype(int)
-
-
-def test_private_estimators_take_a_table_with_its_targets():
-    X, y = numbers_and_labels(0)
-    public, labels = numbers_and_labels(1)
-    cheap = SensitivitySampler(n_pairs=30)
-    parameters = {"sensitivity": cheap, "random_state": 0, "epsilon": np.inf}
-    for model, codes in (
-        (PrivateRidge(gamma=0.2, **parameters), labels),
-        (PrivateLogisticRegression(gamma=0.2, **parameters), labels),
-        (PrivateLogisticRegression(gamma=0.2, **parameters), np.array(["no", "yes"])),
-    ):
-        given = codes if codes is labels else codes[labels]
-        own = y if codes is labels else codes[y]
-        plain = model.fit(X, own, X_reference=public, y_reference=given).coef_
-        model.fit(X, own, X_reference=TableReference(public, given))
-        np.testing.assert_array_equal(model.coef_, plain)
-    assert model.classes_.tolist() == ["no", "yes"]
-
-
-def test_a_table_of_integer_labels_has_integer_classes():
-    X, y = numbers_and_labels(0)
-    model = PrivateLogisticRegression(
-        sensitivity=SensitivitySampler(n_pairs=30), gamma=0.2, random_state=0
-    )
-    model.fit(X, y, X_reference=TableReference(*numbers_and_labels(1)))
-    assert model.classes_.dtype == y.dtype
 
 
 # Searches
@@ -515,11 +333,3 @@ def test_a_large_frame_is_not_copied():
         tracemalloc.stop()
     assert X.shape == (1000, n_columns)
     assert peak <= 2 * n_rows * n_columns * 8
-
-
-def test_a_text_that_is_no_table_is_not_shown():
-    for X in ("a secret", b"a secret", 3.5):
-        with pytest.raises(ValueError, match="got scalar array instead") as error:
-            validate_private_records(BaseEstimator(), X, allow_nan=False)
-        assert "secret" not in str(error.value)
-        assert "3.5" not in str(error.value)

@@ -24,15 +24,6 @@ def evidence_of(n_pairs, gamma=0.05, **how):
     return sampler.fit(PUBLIC).certificate_.evidence
 
 
-def test_averages_are_controlled_by_one_rule_only():
-    assert evidence_of(4000, 0.001, **BOTH).averages
-    with pytest.raises(ValueError, match="must be 'exchangeable' with an adv"):
-        evidence_of(4000, **BOTH, calibration="pac")
-    for rule in ("exchangeable", "pac"):
-        how = {"randomness": "both", "calibration": rule}
-        assert not evidence_of(4000, **how).averages
-
-
 def test_a_risk_over_noise_that_is_known_needs_one_pair_more():
     """Each pair has some risk: 1 / (m + 1) itself cannot be reached."""
     with pytest.raises(CalibrationError, match=r"no risk of 0\.001 or below"):
@@ -65,15 +56,6 @@ def test_too_few_databases_are_told_what_they_are_counted_as(r):
     with pytest.raises(CalibrationError, match=message):
         evidence_of(10 * r, neighbors_per_database=r)
     assert evidence_of(19 * r, neighbors_per_database=r).n_pairs == 19 * r
-
-
-def test_a_risk_that_takes_too_many_pairs_is_told():
-    for rule in ("exchangeable", "pac", "dkw"):
-        with pytest.raises(
-            CalibrationError, match=rf"^n_pairs='auto' takes .*'{rule}' needs"
-        ) as e:
-            evidence_of("auto", 1e-9, calibration=rule)
-        assert (e.value.target, e.value.best) == (1e-9, 1.0)
 
 
 def test_what_does_not_go_together():

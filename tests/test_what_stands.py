@@ -33,7 +33,11 @@ from skparisk.sensitivity import calibrate
 DOUBTS = words().DOUBTS
 
 RNG = np.random.default_rng(0)
+
+
 SCHEMA = SchemaReference([(0.0, 1.0)])
+
+
 NARROW = RNG.uniform(0.4, 0.6, size=(2000, 1))
 ENDS = RNG.choice([0.0, 1.0], size=(2000, 1))
 
@@ -180,10 +184,6 @@ LEAPS = [
     PrivateEstimator(PCA(2)),
     PrivateEstimator(GaussianNB()),
 ]
-
-
-def named(query):
-    return getattr(query, "__name__", str(query))
 
 
 def fit_of_few(query, n_records):

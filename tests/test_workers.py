@@ -16,11 +16,7 @@ import pytest
 from joblib.parallel import ThreadingBackend
 from threadpoolctl import ThreadpoolController
 
-from skparisk import (
-    SecretSample,
-    SensitivitySampler,
-    _threads,
-)
+from skparisk import SecretSample, SensitivitySampler, _threads
 from skparisk._progress import Progress
 from skparisk._threads import one_thread
 from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
@@ -121,14 +117,6 @@ def test_work_that_ends_its_worker_is_an_error_of_joblib(at_once):
         sample(FunctionQuery(Killed()), n_jobs=2)
 
 
-def test_short_work_is_not_given_to_workers(monkeypatch):
-    monkeypatch.setattr("skparisk.sensitivity._parallel.Parallel", None)
-    monkeypatch.setattr(
-        "skparisk.sensitivity._parallel._START_UP", 60.0
-    )  # also of a busy machine
-    assert len(sample(MeanQuery(), n_jobs=2)) == 200
-
-
 class Threads(Query):
     """Notes which threads answer, one by one or a block together."""
 
@@ -164,17 +152,6 @@ def test_long_work_is_given_to_workers_after_two_parts(query, n_here, slow_clock
         sample(asked, n_pairs=2000, n_jobs=2)
     assert asked.names.count("MainThread") == n_here
     assert len({*asked.names}) > 1
-
-
-def test_errors_of_workers_are_shown(at_once):
-    def grows(X):
-        return np.ones(1 if threading.current_thread().name == "MainThread" else 2)
-
-    with (
-        joblib.parallel_config(backend="threading"),
-        pytest.raises(ValueError, match="same number of outputs"),
-    ):
-        sample(FunctionQuery(grows), n_jobs=2)
 
 
 @pytest.mark.filterwarnings("ignore:.*cancelled")
@@ -396,11 +373,6 @@ def test_lines_say_how_far_it_is_where_tqdm_is_missing(capsys, no_tqdm, each_tim
     assert all(" of 400, " in line and " a second, " in line for line in lines)
     assert all("s left" in line for line in lines[:-1])
     assert lines[-1].endswith(" s")
-
-
-def test_nothing_is_shown_unless_it_is_asked_for(capsys, no_tqdm, each_time):
-    fitted()
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("missing", [False, True])

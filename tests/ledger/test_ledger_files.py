@@ -126,12 +126,6 @@ def test_a_pipe_is_no_place_for_a_ledger(tmp_path):
             PrivacyLedger.open(other)
 
 
-def test_there_must_be_a_file_to_open(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        PrivacyLedger.open(tmp_path / "ledger")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.fixture
 def as_any_user():
     """Run as a user who is not allowed everything, in a folder of theirs."""

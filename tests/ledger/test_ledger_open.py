@@ -14,14 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import (
-    PrivacyLedger,
-    _book,
-    _open,
-    check_room,
-    spend,
-    suspend_open,
-)
+from skparisk.ledger import PrivacyLedger, _book, _open, check_room, spend, suspend_open
 from skparisk.ledger._open import refuse_without_level
 
 

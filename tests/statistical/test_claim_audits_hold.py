@@ -120,9 +120,7 @@ def test_a_tenth_of_the_noise_is_missed_by_fresh_pairs(share, verdict):
     """It is the noise of a higher level: more pairs are beyond the one claimed."""
     people_, others = people(8000, 3), people(8000, 4)
     ridge = PrivateRidge(
-        epsilon=1 / share,
-        sensitivity=SensitivitySampler(n_pairs=4000),
-        random_state=0,
+        epsilon=1 / share, sensitivity=SensitivitySampler(n_pairs=4000), random_state=0
     )
     found = audit_claim(
         ridge,

@@ -13,10 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skparisk.ledger import spend
 from skparisk.mechanisms import ExponentialMechanism
-from skparisk.model_selection import (
-    ExponentialSelection,
-    PrivateGridSearchCV,
-)
+from skparisk.model_selection import ExponentialSelection, PrivateGridSearchCV
 
 LEVEL = 2.4
 
