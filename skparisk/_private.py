@@ -54,12 +54,11 @@ from skparisk.core.checks import (
 from skparisk.core.claim import Assumption, Certificate, Doubt, Leak, Unit
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
-from skparisk.core.release import Plan, hide_values, release
+from skparisk.core.release import Plan, check_n_records, hide_values, release
 from skparisk.core.sealed import People, Records, on_rows, rows_of, seal
 from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN
 from skparisk.ledger._open import tell_open
-from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.reference import Reference
 from skparisk.reference._learned import refuse_learned_from

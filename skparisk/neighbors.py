@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import IncompatibleError, check_at_least
+from skparisk.core.checks import check_at_least
 from skparisk.core.sealed import Records
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
@@ -223,18 +223,6 @@ def count_databases(n_pairs: int, n_neighbors: int, least: int = 1) -> int:
             f"{n_pairs!r}."
         )
     return n_databases
-
-
-def check_n_records(n_records: int, sampled: int, relation: str) -> None:
-    """Raise IncompatibleError unless databases of that size were sampled."""
-    sizes, got, least = f"{sampled}", f", got {n_records}", sampled
-    if relation == "add-remove":  # how many there are is private
-        sizes, got, least = f"{sampled - 1} or {sampled}", "", sampled - 1
-    if not least <= n_records <= sampled:
-        raise IncompatibleError(
-            f"n_records={sampled}: pairs were sampled for databases of {sizes} "
-            f"records{got}; sensitivities at one size say nothing about another."
-        )
 
 
 def block_size(n_records: int, one_by_one: bool = False) -> int:

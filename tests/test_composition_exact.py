@@ -11,7 +11,7 @@ from releases import DELTA, RULES, gaussian, laplace
 from scipy import optimize, special, stats
 
 from skparisk.core.claim import remade
-from skparisk.core.compose import _distribution, compose_exact
+from skparisk.core.compose import _distribution, compose_basic, compose_exact
 from skparisk.core.laws import Gaussian
 from skparisk.exceptions import CalibrationError
 
@@ -263,3 +263,20 @@ def test_missing_dp_accounting_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "skparisk\[accounting\]"'):
         compose_exact([laplace(0.1)], delta=DELTA)
     assert compose_exact([laplace(0.1)] * 2, delta=0).epsilon == 0.2
+
+
+def test_risks_that_one_database_has_alone_count_twice():
+    """It answers A; its neighbor A with probability exp(-epsilon), and else B.
+
+    On average over both orders, the loss is within epsilon but for half of the chance
+    of B. In one of them it always is epsilon, and adds up.
+    """
+    epsilon, n = 1e-4, 1000
+    risk = -math.expm1(-epsilon) / 2
+    together = compose_exact([(epsilon, 0.0, risk)] * n, delta=1e-5)
+    # P(A, ..., A) is 1 and exp(-n epsilon).
+    true = 1 - math.exp(together.epsilon - n * epsilon)
+    assert together.epsilon < 0.01
+    assert together.risk + together.delta >= true
+    noise = compose_basic([(epsilon, 0.0, risk)] * n)  # levels that add up need no more
+    assert noise.risk == pytest.approx(n * risk)

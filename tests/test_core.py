@@ -8,6 +8,7 @@ import pickle
 import re
 import sys
 import tokenize
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,15 @@ from scipy import sparse
 from scipy.stats import binomtest
 
 import skparisk
-from skparisk import Certificate, FiledCertificate, PrivacyLeakWarning, core
+from skparisk import (
+    Certificate,
+    FiledCertificate,
+    IncompatibleError,
+    PrivacyLeakWarning,
+    SensitivitySampler,
+    TableReference,
+    core,
+)
 from skparisk.core import (
     Assumption,
     Exchangeable,
@@ -237,10 +246,11 @@ def test_who_comes_first_in_a_private_table_is_a_secret(container):
         return y[:1]
 
     def asked(epsilon, **how):
-        noise = AdditiveNoise(Laplace(), 0, 0, 1)
+        # Of a step that is far less than what places differ by.
+        noise = AdditiveNoise(Laplace(), int(epsilon < np.inf), -60, 1)
         plan = Plan(first, lambda _: (noise, claim), claim := as_certificate(epsilon))
         numbers, _ = release(plan, seal(container(X), y), OPEN, **how)
-        return int(numbers[0])
+        return round(numbers[0])
 
     assert not rejects_counts([asked(1.0) for _ in range(2000)], np.ones(8))
     with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
@@ -393,6 +403,45 @@ def test_a_plan_has_the_noise_of_its_certificate():
     ):
         release(plan, seal(np.ones((3, 1))), OPEN)
     assert ledger.spent.n_releases == 0
+
+
+def test_a_plan_is_for_the_records_and_the_noise_of_its_certificate():
+    sampler = SensitivitySampler(MeanQuery(), n_records=9, n_pairs=19, gamma=0.2)
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    sampler.set_params(reference=TableReference(X)).fit(X[:9])
+    noise, claim = sampler.mechanism_, sampler.certificate_
+
+    def asked(noise=noise, claim=claim, n_records=9):
+        plan = Plan(lambda X, y: X[0], lambda n_outputs: (noise, claim), claim)
+        with PrivacyLedger(9.0) as ledger:
+            try:
+                release(plan, seal(np.ones((n_records, 1))), OPEN)
+            finally:
+                assert ledger.spent.n_releases <= n_records % 2
+
+    asked()
+    with pytest.raises(IncompatibleError, match="databases of 9 records, got 8"):
+        asked(n_records=8)
+    same = as_certificate(claim.epsilon)
+    with pytest.raises(ValueError, match="must have a scale above 0"):
+        asked(AdditiveNoise(Laplace(), 0, 0, 1), same, 8)
+    shaped = replace(noise, shape=NoiseShape(np.array([1e-9])))
+    for other in (shaped, replace(noise, law=Gaussian())):
+        with pytest.raises(ValueError, match="must be that of its certificate"):
+            asked(other, n_records=8)
+
+
+def test_an_answer_that_is_interrupted_is_charged():
+    mechanism = LaplaceMechanism(1.0, 0.5)
+    claim = mechanism.as_certificate()
+
+    def endless(X, y):
+        raise KeyboardInterrupt
+
+    plan = Plan(endless, lambda n_outputs: (mechanism.noise, claim), claim)
+    with PrivacyLedger(1.0) as ledger, pytest.raises(KeyboardInterrupt):
+        release(plan, seal(np.ones((3, 1))), OPEN)
+    assert ledger.spent.epsilon == 0.5
 
 
 def test_terms_are_for_as_many_neighbors_as_pairs_have():

@@ -13,11 +13,11 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 from skparisk import neighbors
+from skparisk.core.release import check_n_records
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import (
     NeighborPairs,
     bind_pairs,
-    check_n_records,
     draw_pairs,
     known_pairs,
     n_own,

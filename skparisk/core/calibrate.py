@@ -544,7 +544,8 @@ def _no_noise(gamma: float, best: float, name: str = "gamma") -> CalibrationErro
     return CalibrationError(
         f"The sampled sensitivity at {name}={gamma!r} is 0, so no noise would be "
         "added: the query gives the same answer on both databases of most pairs. Use a "
-        f"smaller {name}, or a reference whose records differ more.",
+        f"smaller {name}, or a reference whose records differ more; and new pairs, of "
+        "another random_state.",
         target=gamma,
         best=best,
     )

@@ -32,7 +32,7 @@ from skparisk.core.claim import (
     mint,
     remade,
 )
-from skparisk.core.laws import Law
+from skparisk.core.laws import LAWS, Law
 from skparisk.core.rounding import (
     ROUNDING,
     add_up,
@@ -75,6 +75,9 @@ class Totals:
     )
     same: Mapping[str, Any] = field(default_factory=dict)
     squares: Fraction | float = Fraction(0)
+    # What risks over pair and noise may be more for one order of the two databases than
+    # on average over both; 0 for noise of this package, whose loss has the same law.
+    lopsided: Any = 0
     # A risk over pairs includes the share of samples that fail.
     folded: bool = False
     post_processed: bool = False
@@ -95,6 +98,10 @@ class Totals:
                 raise IncompatibleError(f"releases must all {what}, got {values}.")
         square = release.epsilon * release.epsilon
         risky = bool(release.risk or release.failure_prob)
+        evidence = release.evidence
+        known = evidence is not None and evidence.law in LAWS
+        lopsided = release.randomness == Scope.PAIR_AND_NOISE and not known
+        more = release.risk if lopsided else 0
         return type(self)(
             sums={
                 n: _plus(x, _exact(getattr(release, n)), times)
@@ -105,6 +112,7 @@ class Totals:
             squares=_plus(
                 self.squares, square if math.isinf(square) else Fraction(square), times
             ),
+            lopsided=_plus(self.lopsided, _exact(more), times),
             folded=self.folded or (release.sampled and not release.failure_prob),
             post_processed=self.post_processed or release.post_processed,
             scopes=self.scopes | ({release.randomness} if risky else frozenset()),
@@ -137,9 +145,12 @@ class Totals:
 
         Risks do (union bound), unless one is given. So does the share of samples that
         fail; it becomes a part of the risk unless all risks that are over pairs come
-        with such a share.
+        with such a share. Below the sum of the levels, a risk over pair and noise
+        counts twice where one of the two databases may have all of it.
         """
         risks, failure_prob = self.sums["risk"], self.sums["failure_prob"]
+        if method != Method.BASIC:
+            risks += self.lopsided
         if self.folded:
             risks, failure_prob = risks + failure_prob, 0
         return mint(

@@ -29,7 +29,7 @@ Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
 # What is computed in floating point (norms, bounds) is enlarged by this share.
 ROUNDING_SLACK = Fraction(1, 2**30)
 # Condition number from which on rounding of what is mapped would cost more than is set
-# aside for it.
+# aside for it; less for more than 64 outputs.
 _SINGULAR = 2.0**20
 # For answers so many noise scales away the way back from the shape is refined; each
 # time the rounding error shrinks by ten digits or so.
@@ -136,7 +136,8 @@ def _inverse(factor: NDArray[np.float64]) -> NDArray[np.float64]:
         if factor.ndim == 2 and len(factor) == factor.shape[1]:
             units = np.abs(factor).max(axis=1, initial=0.0)
             unitless = factor / units[:, None]  # no overflow between far units
-            if np.isfinite(unitless).all() and np.linalg.cond(unitless) < _SINGULAR:
+            most = min(_SINGULAR, 2.0**32 / factor.shape[1] ** 2)
+            if np.isfinite(unitless).all() and np.linalg.cond(unitless) < most:
                 inverse = np.linalg.inv(unitless) / units
         elif factor.ndim == 1 and (np.isfinite(factor) & (factor > 0)).all():
             inverse = 1 / factor

@@ -44,6 +44,7 @@ from skparisk.core.calibrate import Mechanism, Noise
 from skparisk.core.checks import IncompatibleError, warn_if_seeded
 from skparisk.core.claim import Certificate, Leak, Unit
 from skparisk.core.exact import noise_source, random_order
+from skparisk.core.noise import AdditiveNoise
 from skparisk.core.sealed import (
     Sealed,
     copy_records,
@@ -247,6 +248,35 @@ def check_unit(certificate: Certificate, of_people: bool) -> None:
         )
 
 
+def check_n_records(n_records: int, sampled: int, relation: str) -> None:
+    """Raise IncompatibleError unless databases of that size were sampled."""
+    sizes, got, least = f"{sampled}", f", got {n_records}", sampled
+    if relation == "add-remove":  # how many there are is private
+        sizes, got, least = f"{sampled - 1} or {sampled}", "", sampled - 1
+    if not least <= n_records <= sampled:
+        raise IncompatibleError(
+            f"n_records={sampled}: pairs were sampled for databases of {sizes} "
+            f"records{got}; sensitivities at one size say nothing about another."
+        )
+
+
+def _check_tied(noise: Noise, certificate: Certificate, n_records: int | None) -> None:
+    """Refuse noise, or a number of records, that a certificate is not about."""
+    if certificate.private and not noise.noise_scale:
+        raise ValueError("noise must have a scale above 0 for a claim at that level.")
+    if (evidence := certificate.evidence) is None:
+        return
+    own: list[Any] = [noise.noise_scale]
+    claimed: list[Any] = [evidence.noise_scale]
+    if isinstance(noise, AdditiveNoise):
+        own += [noise.law.name, noise.shape.name]
+        claimed += [evidence.law, evidence.noise_shape]
+    if own != claimed:
+        raise ValueError("the noise of a plan must be that of its certificate.")
+    if n_records is not None:
+        check_n_records(n_records, evidence.n_records, str(certificate.relation))
+
+
 @forgetting
 def release(
     plan: Plan,
@@ -273,15 +303,15 @@ def release(
         if plan.query is not None:
             order = _secret_order(plan, private.n_records, noise_random_state)
             answer = answered(plan.query, X, y, plan.n_outputs, order)
-    except ValueError:
+    except (ValueError, KeyboardInterrupt):
         # All see that there is none: a release, which sampled pairs count in the risk.
         at_most = as_seeded(plan.at_most, noise_random_state)
         ledger.spend(at_most, note=f"{note}: no answer")
         raise
     noise, certificate = plan.noise(answer.shape[-1])
-    evidence = certificate.evidence
-    if evidence is not None and evidence.noise_scale != noise.noise_scale:
-        raise ValueError("the noise of a plan must be that of its certificate.")
+    check_unit(certificate, private.of_people)
+    n_records = None if plan.query is None else private.n_records  # else one by one
+    _check_tied(noise, certificate, n_records)
     certificate = as_seeded(certificate, noise_random_state)
     charged = certificate if plan.charge is None else plan.charge(certificate)
     released = draw(
@@ -337,7 +367,8 @@ def answered(
 
     Neither a warning nor the message of an error is shown, as both would be a release;
     that there is no answer is said in the same words whatever the reason. The query
-    works on copies, so that it cannot change what it is asked about, nor keep it.
+    works on copies, so that it cannot change what it is asked about. A function that
+    prints or stores what it sees, as in a global or a file, tells it.
     """
     X, y = (
         rows_of(copy_records(part) if order is None else take_rows(part, order))

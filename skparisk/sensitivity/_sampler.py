@@ -57,7 +57,14 @@ from skparisk.core.exact import noise_source
 from skparisk.core.laws import Law, as_law, is_ours
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
-from skparisk.core.release import Plan, as_seeded, check_unit, hide_values, release
+from skparisk.core.release import (
+    Plan,
+    as_seeded,
+    check_n_records,
+    check_unit,
+    hide_values,
+    release,
+)
 from skparisk.core.sealed import (
     People,
     PublicForm,
@@ -71,7 +78,6 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN
 from skparisk.ledger._open import refuse_without_level
 from skparisk.mechanisms import Exponential
-from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import Reference, SecretSample, TableReference, as_reference
@@ -870,7 +876,7 @@ default="auto"
         """Release the answer, or with None each record, as public ones were given."""
         private = seal(*self._in_domain(X, y), like=self._form)
         check_unit(self.certificate_, private.of_people)
-        if query is not None:
+        if query is not None:  # before there is an answer
             relation = str(self.certificate_.relation)
             check_n_records(private.n_records, self.n_records_, relation)
         plan = Plan(
