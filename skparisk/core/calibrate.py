@@ -1077,8 +1077,8 @@ def find_noise(
 
     learn : callable, default=None
         ``learn(some, terms)`` returns the shape of the noise, of the first pairs, which
-        then calibrate nothing, by its name in the terms. Whatever it returns is right
-        for privacy. None: the same noise for all outputs, where no shape is given.
+        then calibrate nothing, by its name in the terms. No guarantee depends on what
+        it returns. None: the same noise for all outputs, where no shape is given.
 
     Notes
     -----

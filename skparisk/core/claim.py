@@ -1,7 +1,8 @@
 """What a release guarantees, as numbers and codes: made here, and nowhere else.
 
-A :class:`Certificate` is made by a release and by composition. Others may weaken it,
-print it and count it; whoever makes one by hand gets an error. Words are not made
+A :class:`Certificate` is made by a release, a mechanism or composition; or of plain
+numbers, on the caller's word, which it says. Others may weaken it, print it and count
+it; whoever makes one by hand gets an error. Words are not made
 here: what a code means in English is a table outside of the core.
 """
 
@@ -677,10 +678,10 @@ _MINT = object()
 class Certificate(Claim):
     """Guarantee of one release, or of several together, with its assumptions.
 
-    Releases and composition make it, and nothing else does: a ledger is charged with
-    it, and composition takes it. A document yields a
-    :class:`~skparisk.FiledCertificate` instead. It holds nothing that depends on
-    private data, unless it says so.
+    Releases, mechanisms and composition make it; or plain numbers, on the caller's
+    word, which it says. A ledger is charged with it, and composition takes it. A
+    document yields a :class:`~skparisk.FiledCertificate` instead. It holds nothing that
+    depends on private data, unless it says so.
 
     Attributes
     ----------

@@ -65,7 +65,7 @@ def sample_uniform_integers(
 def random_order(size: int, source: ByteSource) -> NDArray[np.intp]:
     """Return 0, ..., `size` - 1 in a random order, each as likely.
 
-    But for numbers of 64 bits that are the same by chance.
+    Unless two of the numbers of 64 bits are the same by chance.
     """
     return np.argsort(np.frombuffer(source(8 * size), dtype=np.uint64), kind="stable")
 
@@ -210,7 +210,8 @@ def mix_uniform(
 
     All of them have the given even number of bits, a sign among them: larger ones are
     moved to the ends. So each answer has a probability above 0, whatever the values
-    are. That makes up for a delta below it, and epsilon is left.
+    are. If, without this, the release has a level with a delta small enough against
+    the uniform share, it has the level alone.
     """
     end, half = 2 ** (bits - 1), bits // 2
     if sample_uniform_integers(2**rarely, 1, source)[0]:
