@@ -461,3 +461,15 @@ def test_a_fit_that_ends_with_a_warning_as_an_error_is_none(error):
             model.fit(*data, **public)
     assert ledger.releases
     assert not [name for name in vars(model) if name.endswith("_")]
+
+
+def test_classes_that_no_float_tells_apart_stay_two():
+    classes = [2**53, 2**53 + 1]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    y = np.where(X[:, 0] > 0, *reversed(classes))
+    model = PrivateLogisticRegression(
+        1.0, classes=classes, epsilon=np.inf, sensitivity=1.0
+    ).fit(X, y)
+    assert model.classes_.tolist() == classes
+    assert model.score(X, y) > 0.95

@@ -390,9 +390,14 @@ def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificat
 
 
 def _is_of_skparisk(error: Exception) -> bool:
-    """Tell if an error was raised by this package, in whose messages no value is."""
-    *_, (frame, _) = walk_tb(error.__traceback__)
-    return str(frame.f_globals.get("__name__")).startswith("skparisk.")
+    """Tell if an error is of this package, or of what it asks: no value is in these."""
+    names = [
+        str(frame.f_globals.get("__name__"))
+        for frame, _ in walk_tb(error.__traceback__)
+    ]
+    ours = [name for name in names if name.startswith("skparisk.")]
+    asked = any(not name.startswith("skparisk.model_selection.") for name in ours)
+    return asked or names[-1] in ours
 
 
 def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:

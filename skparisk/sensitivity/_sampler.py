@@ -169,6 +169,14 @@ class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""
 
 
+# What a model assumes of the steps before it, whatever the noise.
+_OF_STEPS = {
+    Assumption.FROZEN_PARTS,
+    Assumption.PUBLIC_STEPS,
+    Assumption.SUPERVISED_STEPS,
+}
+
+
 def _shown(path: str) -> Any:
     """Return a property that shows a field of the certificate."""
     read = attrgetter(path)  # by itself nothing that documentation can describe
@@ -698,11 +706,9 @@ default="auto"
             # Of the fit that they were sampled in, which may be in units of its data.
             leaks=self.certificate_.leaks,
         )
-        # What the pairs rest on, and what was found out in that fit, stays.
-        known = self.certificate_.doubts & {Doubt.OUTLIER, Doubt.CONTRADICTED}
-        certificate = other.certificate_.weaken(
-            assumptions=self.certificate_.assumptions, doubts=known
-        )
+        # The pairs are of the same steps.
+        steps = self.certificate_.assumptions & _OF_STEPS
+        certificate = other.certificate_.weaken(assumptions=steps)
         other.claim_ = other.claim_.stating(certificate)
         return other
 
