@@ -80,14 +80,14 @@ class Method(StrEnum):
 class Leak(StrEnum):
     """Private information that the noise does not cover."""
 
-    SEEDED_NOISE = "seeded-noise"
-    SEEDED_DRAW = "seeded-draw"
-    PRIVATE_REFERENCE = "private-reference"
-    PRIVATE_CLASSES = "private-classes"
-    LEARNS_MORE = "learns-more"
-    FITTED_PARTS = "fitted-parts"
-    CHOSEN = "chosen"
-    REDRAWN = "redrawn"
+    SEEDED_NOISE = "seeded-noise"  # whoever knows the seed can take the noise away
+    SEEDED_DRAW = "seeded-draw"  # or find out who was drawn for a secret sample
+    PRIVATE_REFERENCE = "private-reference"  # pairs are of private records
+    PRIVATE_CLASSES = "private-classes"  # the classes are those of the private labels
+    LEARNS_MORE = "learns-more"  # parts of others around it learn without noise
+    FITTED_PARTS = "fitted-parts"  # parameters hold an earlier fit
+    CHOSEN = "chosen"  # a plain search chose by private scores
+    REDRAWN = "redrawn"  # another secret sample was released before
 
     @property
     def voids(self) -> bool:
@@ -99,41 +99,44 @@ _VOIDING = frozenset({Leak.SEEDED_NOISE, Leak.SEEDED_DRAW})
 
 
 class Assumption(StrEnum):
-    """Assumptions of a guarantee that no code can check."""
+    """Assumptions of a guarantee that no code can check: `_words.py` has the sentences.
 
-    PUBLIC_REFERENCE = "public-reference"
-    SECRET_DRAW = "secret-draw"
-    LEARNED_REFERENCE = "learned-reference"
-    FEW_ROWS = "few-rows"
-    REPEATED_ROWS = "repeated-rows"
-    ROWS_PER_RECORD = "rows-per-record"
-    NOISY_LAW = "noisy-law"
-    DECLARED_SENSITIVITY = "declared-sensitivity"
+    Set where a reference, sample, query, step or number comes in, and by composition.
+    """
+
+    PUBLIC_REFERENCE = "public-reference"  # is public, and describes the people
+    SECRET_DRAW = "secret-draw"  # of a secret sample: nobody is told who is used
+    LEARNED_REFERENCE = "learned-reference"  # the risk is over pairs of a learned law
+    FEW_ROWS = "few-rows"  # fewer than 10 for each released number
+    REPEATED_ROWS = "repeated-rows"  # fewer than records of a database
+    ROWS_PER_RECORD = "rows-per-record"  # fewer for each record than such answers need
+    NOISY_LAW = "noisy-law"  # what was learned is mostly noise
+    DECLARED_SENSITIVITY = "declared-sensitivity"  # by the caller, as are the next five
     DECLARED_LEVEL = "declared-level"
     GIVEN_NOISE = "given-noise"
     GIVEN_SHAPE = "given-shape"
     GIVEN_PAIRS = "given-pairs"
     GIVEN_QUERY = "given-query"
-    ROW_WISE_SCORE = "row-wise-score"
-    PUBLIC_STEPS = "public-steps"
-    SUPERVISED_STEPS = "supervised-steps"
-    FROZEN_PARTS = "frozen-parts"
-    SEEN_ONCE = "seen-once"
-    NOT_ADAPTIVE = "not-adaptive"
-    LIMIT_FIXED = "limit-fixed"
+    ROW_WISE_SCORE = "row-wise-score"  # a model predicts each record by itself
+    PUBLIC_STEPS = "public-steps"  # were fitted on the reference, which is public
+    SUPERVISED_STEPS = "supervised-steps"  # they fit these rows better than others
+    FROZEN_PARTS = "frozen-parts"  # were fitted on public records
+    SEEN_ONCE = "seen-once"  # each release sees a record once
+    NOT_ADAPTIVE = "not-adaptive"  # no query with a risk depends on earlier releases
+    LIMIT_FIXED = "limit-fixed"  # of the sum of levels, beforehand, as are the next two
     NUMBER_FIXED = "number-fixed"
     FILTER_FIXED = "filter-fixed"
-    DISJOINT_PARTS = "disjoint-parts"
-    PAIRS_OF_PART = "pairs-of-part"
+    DISJOINT_PARTS = "disjoint-parts"  # each record is in one of them
+    PAIRS_OF_PART = "pairs-of-part"  # were sampled for each part
 
 
 class Doubt(StrEnum):
     """Reasons why a guarantee may concern other people than the private ones."""
 
-    MADE_UP = "made-up"
-    THIN = "thin"
-    OUTLIER = "outlier"
-    CONTRADICTED = "contradicted"
+    MADE_UP = "made-up"  # the reference was declared, not sampled from people
+    THIN = "thin"  # it has too few rows to show the tail
+    OUTLIER = "outlier"  # the release is further from it than chance explains
+    CONTRADICTED = "contradicted"  # an audit with real people found more pairs beyond
 
 
 @dataclass(frozen=True)
