@@ -8,6 +8,7 @@ import pickle
 import re
 import sys
 import tokenize
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -394,7 +395,8 @@ def test_an_answer_of_several_dimensions_is_one_release():
 
 def test_a_plan_has_the_noise_of_its_certificate():
     """With next to no noise, another claim is refused before anything is charged."""
-    _, claim = find_known(1.0, Target(0.5, 0.0, randomness="explicit"))
+    known = Target(0.5, 0.0, randomness="explicit")
+    _, claim = find_known(1.0, known, n_records=3)
     weaker = LaplaceMechanism(1e-9, 0.5).noise
     plan = Plan(lambda X, y: X[0], lambda n_outputs: (weaker, claim), claim)
     with (
@@ -411,24 +413,24 @@ def test_a_plan_is_for_the_records_and_the_noise_of_its_certificate():
     sampler.set_params(reference=TableReference(X)).fit(X[:9])
     noise, claim = sampler.mechanism_, sampler.certificate_
 
-    def asked(noise=noise, claim=claim, n_records=9):
+    def charged(noise=noise, claim=claim, n_records=9, error=None, match=""):
         plan = Plan(lambda X, y: X[0], lambda n_outputs: (noise, claim), claim)
-        with PrivacyLedger(9.0) as ledger:
-            try:
-                release(plan, seal(np.ones((n_records, 1))), OPEN)
-            finally:
-                assert ledger.spent.n_releases <= n_records % 2
+        private = seal(np.ones((n_records, 1)))
+        refused = pytest.raises(error, match=match) if error else nullcontext()
+        with PrivacyLedger(9.0) as ledger, refused:
+            release(plan, private, OPEN)
+        return ledger.spent.n_releases
 
-    asked()
-    with pytest.raises(IncompatibleError, match="databases of 9 records, got 8"):
-        asked(n_records=8)
-    same = as_certificate(claim.epsilon)
-    with pytest.raises(ValueError, match="must have a scale above 0"):
-        asked(AdditiveNoise(Laplace(), 0, 0, 1), same, 8)
+    assert charged() == 1
+    size = "databases of 9 records, got 8"
+    assert charged(n_records=8, error=IncompatibleError, match=size) == 0
+    none, same = AdditiveNoise(Laplace(), 0, 0, 1), as_certificate(claim.epsilon)
+    above = "must have a scale above 0"
+    assert charged(none, same, error=ValueError, match=above) == 0
     shaped = replace(noise, shape=NoiseShape(np.array([1e-9])))
+    own = "must be that of its certificate"
     for other in (shaped, replace(noise, law=Gaussian())):
-        with pytest.raises(ValueError, match="must be that of its certificate"):
-            asked(other, n_records=8)
+        assert charged(other, error=ValueError, match=own) == 0
 
 
 def test_an_answer_that_is_interrupted_is_charged():

@@ -83,7 +83,7 @@ class Leak(StrEnum):
     SEEDED_NOISE = "seeded-noise"  # whoever knows the seed can take the noise away
     SEEDED_DRAW = "seeded-draw"  # or find out who was drawn for a secret sample
     PRIVATE_REFERENCE = "private-reference"  # pairs are of private records
-    PRIVATE_CLASSES = "private-classes"  # the classes are those of the private labels
+    PRIVATE_CLASSES = "private-classes"  # found among the private labels
     LEARNS_MORE = "learns-more"  # parts of others around it learn without noise
     FITTED_PARTS = "fitted-parts"  # parameters hold an earlier fit
     CHOSEN = "chosen"  # a plain search chose by private scores
@@ -110,7 +110,7 @@ class Assumption(StrEnum):
     FEW_ROWS = "few-rows"  # fewer than 10 for each released number
     REPEATED_ROWS = "repeated-rows"  # fewer than records of a database
     ROWS_PER_RECORD = "rows-per-record"  # fewer for each record than such answers need
-    NOISY_LAW = "noisy-law"  # what was learned is mostly noise
+    NOISY_LAW = "noisy-law"  # the learned law is mostly noise
     DECLARED_SENSITIVITY = "declared-sensitivity"  # by the caller, as are the next five
     DECLARED_LEVEL = "declared-level"
     GIVEN_NOISE = "given-noise"

@@ -260,8 +260,17 @@ def check_n_records(n_records: int, sampled: int, relation: str) -> None:
         )
 
 
-def _check_tied(noise: Noise, certificate: Certificate, n_records: int | None) -> None:
-    """Refuse noise, or a number of records, that a certificate is not about."""
+def _check_records(plan: Plan, certificate: Certificate, private: Sealed) -> None:
+    """Refuse records of another unit, or number, than the certificate is about."""
+    check_unit(certificate, private.of_people)
+    evidence = certificate.evidence
+    if evidence is not None and plan.query is not None:  # else they are one by one
+        relation = str(certificate.relation)
+        check_n_records(private.n_records, evidence.n_records, relation)
+
+
+def _check_noise(noise: Noise, certificate: Certificate) -> None:
+    """Refuse noise that differs from the noise of the certificate."""
     if certificate.private and not noise.noise_scale:
         raise ValueError("noise must have a scale above 0 for a claim at that level.")
     if (evidence := certificate.evidence) is None:
@@ -273,8 +282,6 @@ def _check_tied(noise: Noise, certificate: Certificate, n_records: int | None) -
         claimed += [evidence.law, evidence.noise_shape]
     if own != claimed:
         raise ValueError("the noise of a plan must be that of its certificate.")
-    if n_records is not None:
-        check_n_records(n_records, evidence.n_records, str(certificate.relation))
 
 
 @forgetting
@@ -295,7 +302,7 @@ def release(
     declares that the order does not matter (`is_unordered`): people sort their tables.
     """
     warn_if_seeded(noise_random_state)
-    check_unit(plan.at_most, private.of_people)
+    _check_records(plan, plan.at_most, private)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     X, y = open_sealed(private)
     try:
@@ -309,9 +316,8 @@ def release(
         ledger.spend(at_most, note=f"{note}: no answer")
         raise
     noise, certificate = plan.noise(answer.shape[-1])
-    check_unit(certificate, private.of_people)
-    n_records = None if plan.query is None else private.n_records  # else one by one
-    _check_tied(noise, certificate, n_records)
+    _check_records(plan, certificate, private)
+    _check_noise(noise, certificate)
     certificate = as_seeded(certificate, noise_random_state)
     charged = certificate if plan.charge is None else plan.charge(certificate)
     released = draw(
@@ -367,8 +373,8 @@ def answered(
 
     Neither a warning nor the message of an error is shown, as both would be a release;
     that there is no answer is said in the same words whatever the reason. The query
-    works on copies, so that it cannot change what it is asked about. A function that
-    prints or stores what it sees, as in a global or a file, tells it.
+    works on copies, so that it cannot change what it is asked about. A function of the
+    caller's own can still print or store the records.
     """
     X, y = (
         rows_of(copy_records(part) if order is None else take_rows(part, order))

@@ -390,7 +390,7 @@ def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificat
 
 
 def _is_of_skparisk(error: Exception) -> bool:
-    """Tell if an error is of this package, or of what it asks: no value is in these."""
+    """Tell if this package, or a call of it, raised an error, which shows no value."""
     names = [
         str(frame.f_globals.get("__name__"))
         for frame, _ in walk_tb(error.__traceback__)

@@ -45,7 +45,7 @@ class SampleWeights:
 
     @classmethod
     def of(cls, public: Floats) -> Self:
-        """Return what is public of weights."""
+        """Return the mean and the maximum of public weights."""
         return cls(float(public.mean()), float(public.max()))
 
     def split(self, y: Any) -> tuple[Any, Floats]:

@@ -68,8 +68,8 @@ def resize_penalties(estimator: Any, share: float) -> Any:
 _NOTHING = 2.0**-28
 
 # Rows of a table for each record of a database, from which on components and centers,
-# or predictions at points, which rest on the few records near each, are as unsteady
-# between its databases as between those of people, as measured.
+# or predictions at points, which rest on the few records near each, vary between its
+# databases as much as between databases of people, as measured.
 _MATCHED, _AT_POINTS = 16, 4
 
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]

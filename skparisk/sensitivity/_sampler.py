@@ -60,7 +60,6 @@ from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
 from skparisk.core.release import (
     Plan,
     as_seeded,
-    check_n_records,
     check_unit,
     hide_values,
     release,
@@ -881,10 +880,6 @@ default="auto"
     def _release(self, query: Query | None, X: Records, y: NDArray[Any] | None) -> Any:
         """Release the answer, or with None each record, as public ones were given."""
         private = seal(*self._in_domain(X, y), like=self._form)
-        check_unit(self.certificate_, private.of_people)
-        if query is not None:  # before there is an answer
-            relation = str(self.certificate_.relation)
-            check_n_records(private.n_records, self.n_records_, relation)
         plan = Plan(
             query,
             lambda n_outputs: (self.mechanism_, self.certificate_),
