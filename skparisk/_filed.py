@@ -345,7 +345,7 @@ def _follow_from(evidence: Evidence | None) -> set[str]:
     if evidence is None:
         return set()
     audit, population = evidence.audit, evidence.population
-    settled = audit is not None and not audit.seeded and audit.upper <= evidence.gamma
+    settled = audit is not None and audit.settles(evidence.gamma)
     cases = {
         Leak.PRIVATE_REFERENCE: population == Population.PRIVATE,
         Assumption.GIVEN_NOISE: evidence.law not in OWN_NAMES,

@@ -76,7 +76,7 @@ EMPTY = (
     "At this level odds of one in ten billion may become even, so that anyone on Earth "
     "may be singled out: it promises nothing."
 )
-CERTAIN = "Risk and delta add up to 1 or more, so nothing is guaranteed."
+VACUOUS = "Risk and delta add up to 1 or more, so nothing is guaranteed."
 
 LEAKS = {
     Leak.SEEDED_NOISE: (
@@ -260,8 +260,8 @@ def void_reasons(claim: Claim) -> tuple[str, ...]:
     found = [LEAKS[leak] for leak in _in_order(Leak, claim.leaks) if leak.voids]
     if math.isinf(claim.epsilon):
         found.append(NO_NOISE if claim.method == Method.SINGLE else INFINITE)
-    if claim.certain and not found:
-        found.append(CERTAIN)
+    if claim.vacuous and not found:
+        found.append(VACUOUS)
     return tuple(found)
 
 

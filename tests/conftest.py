@@ -5,6 +5,10 @@ import random
 from contextlib import contextmanager
 from zlib import crc32
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Each worker has a core: more threads are in each other's way.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

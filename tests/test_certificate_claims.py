@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
 from skparisk._filed import filed
-from skparisk._words import CERTAIN, INFINITE, LEAKS, PROVISOS, void_reasons
+from skparisk._words import INFINITE, LEAKS, PROVISOS, VACUOUS, void_reasons
 from skparisk.core.calibrate import Target
 from skparisk.core.claim import (
     Advantage,
@@ -425,7 +425,7 @@ def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
 def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
     """As if one of them were 1."""
     given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
-    assert void_reasons(given_) == (CERTAIN,)
+    assert void_reasons(given_) == (VACUOUS,)
     least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
     assert remade(given_, **least).private
 

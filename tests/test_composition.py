@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import fields
+from functools import partial
 from types import SimpleNamespace
 
 import mpmath
@@ -32,7 +33,7 @@ from skparisk.core.compose import (
     compose_parallel,
     concentrated,
 )
-from skparisk.exceptions import IncompatibleError
+from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.papers import (
     compose_privacy_at_risk,
     dandekar_confidence,
@@ -420,6 +421,24 @@ def test_a_tiny_shift_of_gaussian_noise_is_counted_by_its_level():
     release = minted(0.1, 1e-9, loss=DominatingLoss("gaussian", 5e-302))
     together = compose_exact([release] * 3, delta=1e-5)
     assert together.epsilon == compose_exact([(0.1, 1e-9)] * 3, delta=1e-5).epsilon
+
+
+def test_a_risk_over_gaussian_noise_is_a_delta_where_the_law_is_not_counted():
+    loss = DominatingLoss("gaussian", 5e-302)
+    release = minted(0.1, 3e-9, 7e-9, randomness="explicit", loss=loss)
+    together = compose_exact([release] * 3, delta=1e-5)
+    assert together.epsilon == compose_exact([(0.1, 1e-8)] * 3, delta=1e-5).epsilon
+    assert together.risk == 0
+    void = minted(0.1, 0.7, 0.7, randomness="explicit", loss=loss)
+    with pytest.raises(CalibrationError, match=r"sum of the levels achieves 1\.0"):
+        compose_exact([void], delta=1e-5)
+
+
+def test_levels_beyond_the_largest_number_are_infinite():
+    for compose in (compose_basic, partial(compose_filter, delta=1e-5)):
+        for levels in ([1e308] * 10, [1e308] * 10 + [math.inf], [math.inf, 1.0]):
+            assert compose(levels).epsilon == math.inf
+    assert compose_filter([1e160] * 2, delta=1e-5).epsilon == 2e160
 
 
 def test_tiny_levels_are_not_lost():

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from certificates import minted
+from certificates import certificate, minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import DELTA, laplace
@@ -42,6 +42,12 @@ def test_a_risk_over_pairs_and_noise_is_a_delta_on_average_only():
     together = compose_basic([approximated, minted(0.1)])
     assert "on average" in together.guarantee
     assert post_process(approximated).guarantee == approximated.guarantee
+
+
+@pytest.mark.parametrize("randomness", ["explicit", "both"])
+def test_what_a_release_was_measured_by_is_not_of_what_is_made_of_it(randomness):
+    approximated = post_process(certificate(randomness=randomness))
+    assert (approximated.method, approximated.evidence) == ("post-process", None)
 
 
 def test_what_holds_whatever_is_released_survives_post_processing():

@@ -6,6 +6,7 @@ import sys
 import mpmath
 import numpy as np
 import pytest
+from certificates import certificate
 from dp_accounting.pld import privacy_loss_distribution as pld
 from releases import DELTA, RULES, gaussian, laplace
 from scipy import optimize, special, stats
@@ -280,3 +281,6 @@ def test_risks_that_one_database_has_alone_count_twice():
     assert together.risk + together.delta >= true
     noise = compose_basic([(epsilon, 0.0, risk)] * n)  # levels that add up need no more
     assert noise.risk == pytest.approx(n * risk)
+    # Noise of this package loses as much in either order.
+    own = certificate(epsilon=epsilon, risk=risk, randomness="both")
+    assert compose_exact([own] * n, delta=1e-5).risk == noise.risk

@@ -519,7 +519,8 @@ def audit_reference(
         audited risk, or more where blocks would be too large.
 
     confidence : float, default=0.95
-        Confidence of each of the two limits, in [0.5, 1).
+        Confidence of each of the two limits, in [0.5, 1). Below 0.95, no doubt about a
+        reference is settled.
 
     groups : array-like of shape (n_rows,), default=None
         Whose each row is, if the claim is about people with several rows: blocks are of
@@ -669,7 +670,7 @@ def audit_reference(
         claim = sampler.claim_
         own = core.claim_with_audit(claim.certificate, audit.measured)
         sampler.claim_ = claim.stating(own)
-    supported = not seeded and limits.upper <= certificate.require_evidence().gamma
-    if supported and isinstance(what.reference, SchemaReference):
+    settled = audit.measured.settles(certificate.require_evidence().gamma)
+    if settled and isinstance(what.reference, SchemaReference):
         what.reference._audited = True
     return audit

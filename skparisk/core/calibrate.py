@@ -513,8 +513,7 @@ def with_own_level(
     """Return a curve that tells of the level of the claim, which evidence is to do."""
     if curve is not None and len(point_of_level(curve, epsilon)):
         return curve
-    own = as_curve(epsilon, risk)
-    return own if curve is None or own is None else np.concatenate([curve, own])
+    return as_curve(epsilon, risk)
 
 
 def _called(name: str) -> str:
@@ -740,14 +739,14 @@ class Terms:
 
         They say no more about new people than so many independent pairs: the fresh pair
         counts as one more of these, not of all drawn pairs. Where that leaves nothing,
-        or less than the pairs certify, it is the least that they do.
+        or less than the pairs certify, it is the least that they do. Not for an
+        advantage: a mean over pairs held among real people as it is.
         """
         asked, m = self.target.gamma, self.n_calibrating
-        largest = m * self.n_neighbors
-        few = n_independent is not None and n_independent < largest
-        if self.target.advantage is not None or not few:
+        largest, mean = m * self.n_neighbors, self.target.advantage is not None
+        if n_independent is None or n_independent >= largest or mean:
             return self
-        wanted = asked - (1 - asked) / max(1, n_independent or 0)
+        wanted = asked - (1 - asked) / max(1, n_independent)
         for risk in (wanted, 1 / m, self.rule.certify_risk(m, largest)):
             stricter = replace(self, stricter=risk)
             if 0 < risk < asked and m >= stricter.fewest:

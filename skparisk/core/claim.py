@@ -40,6 +40,8 @@ _Floats = NDArray[np.float64]
 _FAR = 700.0  # exp of more is no number
 # There are fewer people: at exp(epsilon) above it, one of them may be singled out.
 _MOST_PEOPLE = 1e10
+# Confidence of an audit that settles a doubt, at the least.
+_SURE = 0.95
 
 
 class Scope(StrEnum):
@@ -297,6 +299,15 @@ class MeasuredRisk:
             return "supported"
         return "contradicted" if self.lower > self.gamma else "inconclusive"
 
+    def settles(self, gamma: float) -> bool:
+        """Tell if it settles doubts about the reference of a claim with that risk.
+
+        An upper limit at a low confidence, or by a count whose noise anyone can take
+        away, settles nothing.
+        """
+        sure = self.confidence >= _SURE and not self.seeded
+        return sure and self.upper <= gamma
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -450,7 +461,7 @@ class Claim:
         vars(self).update(plain)  # frozen for all others
 
     @property
-    def certain(self) -> bool:
+    def vacuous(self) -> bool:
         """Whether risk and delta add up to 1 or more, which guarantees nothing."""
         parts = [self.risk, self.failure_prob]
         # For sampled pairs a delta is not a part of the risk.
@@ -462,7 +473,7 @@ class Claim:
     def void(self) -> bool:
         """Whether there is no guarantee at all."""
         voiding = any(leak.voids for leak in self.leaks)
-        return math.isinf(self.epsilon) or self.certain or voiding
+        return math.isinf(self.epsilon) or self.vacuous or voiding
 
     @property
     def empty(self) -> bool:
@@ -842,7 +853,7 @@ def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certif
     """
     refuse_second_audit(certificate)
     evidence, doubts = certificate.require_evidence(), certificate.doubts
-    if not measured.seeded and measured.upper <= evidence.gamma:
+    if measured.settles(evidence.gamma):
         doubts -= {Doubt.MADE_UP, Doubt.THIN}
     if measured.verdict == "contradicted":
         doubts |= {Doubt.CONTRADICTED}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
@@ -64,9 +63,9 @@ _SAME = {
 class Totals:
     """What releases add up to, and all else that basic composition needs of them.
 
-    Numbers are exact sums of the decimal numbers that floats are written as, but for
-    `squares`, those of the levels as floats; infinite ones are floats. Codes are
-    unions, and what must be the same is known from the first release that says it.
+    Numbers, `squares` of the levels among them, are exact sums of the decimal numbers
+    that floats are written as; infinite ones are floats. Codes are unions, and what
+    must be the same is known from the first release that says it.
     """
 
     sums: Mapping[str, Any] = field(default_factory=lambda: dict.fromkeys(_SUMS, 0))
@@ -109,9 +108,7 @@ class Totals:
             },
             codes={n: known | getattr(release, n) for n, known in self.codes.items()},
             same=same,
-            squares=_plus(
-                self.squares, square if math.isinf(square) else Fraction(square), times
-            ),
+            squares=_plus(self.squares, _exact(square), times),
             lopsided=_plus(self.lopsided, _exact(more), times),
             folded=self.folded or (release.sampled and not release.failure_prob),
             post_processed=self.post_processed or release.post_processed,
@@ -133,9 +130,8 @@ class Totals:
         were fixed before.
         """
         level = round_up(self.sums["epsilon"])
-        with suppress(OverflowError):
-            squares = float(self.squares)  # V of thm-filter
-            level = min(level, concentrated(squares, squares / 2, slack))
+        squares = round_up(self.squares)  # V of thm-filter
+        level = min(level, concentrated(squares, squares / 2, slack))
         return self.combine(Method.FILTER, level, delta)
 
     def combine(
@@ -554,4 +550,4 @@ def _exact(number: float) -> Any:
 
 def _plain(claim: Claim, **changes: Any) -> Claim:
     """Return a claim with other fields, which is nobody's word: for adding up."""
-    return Claim(**(fields_of(claim, Claim) | changes))
+    return Claim(**(fields_of(claim) | changes))
