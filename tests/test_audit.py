@@ -321,7 +321,10 @@ def test_verdicts(lower, upper, verdict, risk):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"n_records": 0}, "n_records must be a whole number >= 1"),
         ({"n_blocks": 0}, "n_blocks must be a whole number >= 1"),
+        ({"gamma": 0.0}, "gamma must be"),
+        ({"confidence": 1.0}, "^confidence must be"),
         ({"lower": 0.5}, "lower must be at most upper"),
         ({"confidence": 0.3}, "their confidence at least 0.5"),
         ({"upper": 1.5}, "lower must be at most upper"),
@@ -331,6 +334,8 @@ def test_verdicts(lower, upper, verdict, risk):
 def test_measured_numbers_are_checked(changes, message):
     with pytest.raises(ValueError, match=message):
         measured(**changes)
+    at_the_ends = measured(confidence=0.5, lower=0.03, upper=0.03)
+    assert at_the_ends.verdict == "supported"
 
 
 # On the certificate

@@ -577,10 +577,10 @@ def test_a_document_cannot_leave_out_conditions_of_composition():
 
 
 def test_an_audit_that_supports_a_declared_law_settles_the_doubt():
-    """Not one with noise that can be repeated, or of a larger risk."""
+    """Not one with noise that can be repeated, of a larger risk, or unsure."""
     law = {"population": Population.DECLARED}
     assert filed(certificate(**law, audit=SUPPORTED)).private
-    for changes in ({"seeded": True}, {"upper": 0.06}):
+    for changes in ({"seeded": True}, {"upper": 0.06}, {"confidence": 0.94}):
         audit = dataclasses.replace(SUPPORTED, **changes)
         with pytest.raises(ValueError, match=r"must have what follows .*made-up"):
             filed(certificate(**law, audit=audit))

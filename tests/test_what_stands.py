@@ -92,6 +92,17 @@ def test_an_audit_with_noise_that_can_be_repeated_settles_nothing():
     assert not sampler.certificate_.private
 
 
+def test_an_audit_of_low_confidence_settles_nothing():
+    schema = SchemaReference([(0.0, 1.0)])
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(schema)
+    asked = {"epsilon": 3.0, "n_blocks": 90, "confidence": 0.9}
+    assert audit_reference(sampler, NARROW, **asked).verdict == "supported"
+    assert not sampler.certificate_.private
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        mean_of(schema)
+
+
 def test_records_that_a_function_draws_from_a_schema_are_as_made_up():
     with pytest.warns(ReferenceWarning, match="made-up"):
         sampler = mean_of(CallableReference(SCHEMA.sample))
