@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from skparisk import Certificate, FiledCertificate
 from skparisk.core import words
-from skparisk.core.calibrate import Exchangeable
+from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.core.claim import (
     Advantage,
     Assumption,
@@ -24,8 +24,11 @@ from skparisk.core.claim import (
     Leak,
     Method,
     Population,
+    Scope,
+    Unit,
     mint,
 )
+from skparisk.core.compose import compose_basic
 from skparisk.mechanisms import Exponential
 
 LEAKS, NO_NOISE, PROVISOS = words().LEAKS, words().NO_NOISE, words().PROVISOS
@@ -97,6 +100,31 @@ def test_numpy_numbers_become_plain():
     assert numpy == certificate(risk=0.5)
     assert_plain(numpy.to_dict())
     assert hash(numpy) == hash(certificate(risk=0.5))
+
+
+def test_codes_are_members_and_numbers_are_pythons_own():
+    """Also where they were given as texts, or numbers of NumPy."""
+    made = mint(
+        epsilon=1.0,
+        risk=0.1,
+        randomness="implicit",
+        unit="person",
+        method="basic",
+        n_releases=np.int64(2),
+    )
+    assert made.randomness is Scope.PAIR
+    assert made.unit is Unit.PERSON
+    assert made.method is Method.BASIC
+    assert type(made.n_releases) is int
+    assert type(Target(0, advantage=0.1, randomness="both").epsilon) is float
+
+
+def test_what_follows_from_a_secret_draw_is_no_public_reference():
+    """Nor where composition has left the numbers behind it out."""
+    secret = certificate(population=Population.CANDIDATES, n_candidates=2000)
+    for claim in (secret, compose_basic([secret])):
+        assert Assumption.SECRET_DRAW in claim.assumptions
+        assert Assumption.PUBLIC_REFERENCE not in claim.assumptions
 
 
 def test_what_makes_no_certificate_is_refused():

@@ -266,6 +266,33 @@ def test_what_is_missing_leaves_whole_numbers_as_they_are():
         assert seen(public, twice(private))["x"].tolist() == [2**53 + 1, 2] * 8
 
 
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("own", [sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("data", [[1, 2, 3], [1.0, 2.0, np.inf]])
+def test_sparse_records_are_read_as_the_public_kind_of_floats(kind, own, data):
+    """Each place once, nothing infinite; and those of the caller stay as they are."""
+    public = kind(RNG.poisson(1.0, (40, 3)).astype(float))
+    private = own((data, [0, 0, 2], [0, 2] + [3] * 19), shape=(20, 3))
+    found = seen(public, private)
+    assert (type(found), found.dtype, found.nnz) == (kind, np.float64, 2)
+    assert found.data.tolist() == [
+        3.0,
+        3.0 if data[2] == 3 else pytest.approx(np.nan, nan_ok=True),
+    ]
+    assert private.data.tolist() == data
+
+
+@pytest.mark.parametrize("unit", ["D", "ms"])
+def test_arrays_of_dates_are_read_in_the_public_unit(unit):
+    dates = np.array(["2020-01-01", "NaT", "1910-01-01"], f"M8[{unit}]")
+    expected = np.tile(np.stack([dates, dates[::-1]], axis=1), (6, 1))
+    texts = np.where(np.isnat(expected), None, expected.astype("M8[D]").astype(str))
+    for private in (expected.astype("M8[s]"), expected.astype(object), texts):
+        found = seen(expected, private)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_sparse_columns_of_pandas_are_read_as_their_numbers():
     for values_, expected in (
         ([0, 1, 1], [1, 0, 9]),

@@ -749,14 +749,14 @@ class Certificate(Claim):
     (True, True)
     """
 
-    def __init__(self, *values: Any, mint: object = None, **parts: Any) -> None:
+    def __init__(self, mint: object = None, **parts: Any) -> None:
         if mint is not _MINT or vars(self):  # nor is one made again
             raise TypeError(
                 "a Certificate is made by a release or by composition, and not by "
                 "hand: give plain numbers, (epsilon, delta, risk), where a release is "
                 "asked for, or read a filed one with FiledCertificate.from_dict."
             )
-        super().__init__(*values, **parts)
+        super().__init__(**parts)
         vars(self)["assumptions"] |= self._follow()
 
     def weaken(
