@@ -749,7 +749,7 @@ class Certificate(Claim):
     (True, True)
     """
 
-    def __init__(self, mint: object = None, **parts: Any) -> None:
+    def __init__(self, *_: Any, mint: object = None, **parts: Any) -> None:
         if mint is not _MINT or vars(self):  # nor is one made again
             raise TypeError(
                 "a Certificate is made by a release or by composition, and not by "

@@ -7,8 +7,9 @@ Private records arrive as plain arrays, and these read them before they are seal
 in another way than by :func:`release`. What they tell is hidden, noised or on the
 claim:
 
-- ``_private_data.py``, ``reference/_records.py`` and ``reference/_domain.py``: checks,
-  casts and clips of values, whose errors do not show them
+- ``_private_data.py``, ``_training_data.py``, ``_checks.py``,
+  ``reference/_records.py`` and ``reference/_domain.py``: checks, casts and clips of
+  values, whose errors do not show them
 - ``reference/_sketch.py``: hashes of rows, by which private records are recognized in a
   table that is said to be public, and those of a secret draw or a learned law again
 - ``_classes.py``: the classes, where none are declared
@@ -16,7 +17,7 @@ claim:
 - ``reference/_secret.py``: the draw of a secret sample
 - ``reference/_learned.py``: the counts of a learned law
 - ``model_selection/_exponential.py``: the scores of records that were held out
-- ``audit/_blocks.py``: the count of an audit
+- ``audit/_audit.py`` and ``audit/_blocks.py``: the count of an audit
 
 Silence is for one thread: `warnings.catch_warnings` silences the whole process while
 one thread needs it, and may leave it silenced where threads overlap. Here one permanent
