@@ -8,7 +8,8 @@ import pytest
 from noise_plans import learned_shape
 
 from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, find_known
-from skparisk.core.claim import Assumption
+from skparisk.core.claim import Assumption, Doubt, Population, Unit
+from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity import calibrate
@@ -53,12 +54,16 @@ def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused():
         differences = differences_of(999, 2)
         differences[:150] = np.inf
         message = (
-            "^150 of 999 sampled pairs have a database without an answer, so no noise"
+            "^150 of 999 sampled pairs have a database without an answer, so no noise "
+            r"keeps the risk within gamma=0\.1; the lowest risk that any noise"
         )
         with pytest.raises(CalibrationError, match=message) as refused:
             calibrate(differences, **plan, n_records=10, random_state=0)
         assert refused.value.target == 0.1
         assert refused.value.best == pytest.approx(151 / 1000)
+    with pytest.raises(CalibrationError, match=r"^99 of 99 sampled pairs") as refused:
+        calibrate(np.full((99, 2), np.inf), Target(0.5, 0.1), n_records=10)
+    assert refused.value.best == 1
 
 
 def test_sampled_pairs_have_all_of_an_answer_or_nothing():
@@ -110,6 +115,71 @@ def test_what_is_said_of_pairs_is_on_the_certificate():
     assert told.evidence.reference == "a census" != plain.evidence.reference
     with pytest.raises(ValueError, match="relation must be"):
         calibrate(differences, target, relation="other", **given)
+
+
+def test_what_the_pairs_are_of_is_on_the_certificate():
+    known = {"population": Population.DECLARED, "rows_per_person": (1, 8)}
+    pairs = SampledPairs(
+        differences_of(297, 2),
+        None,
+        np.zeros(2),
+        n_neighbors=3,
+        unit=Unit.PERSON,
+        **known,
+    )
+    target = Target(0.5, 0.1, 1e-5)
+    _, claim = calibrate(pairs, target, law="gaussian", n_records=10)
+    found = claim.evidence
+    assert {name: getattr(found, name) for name in known} == known
+    assert (found.n_neighbors, found.n_constant, found.norm) == (3, 0, "l2")
+    assert claim.unit == Unit.PERSON
+    assert claim.doubts == {Doubt.MADE_UP}
+    with pytest.raises(ValueError, match="n_records must be a whole number >= 1"):
+        calibrate(pairs, target, law="gaussian", n_records=0)
+
+
+def test_a_shape_of_the_callers_own_is_on_the_certificate():
+    given = Assumption.GIVEN_SHAPE
+    for shape, expected in (
+        (NoiseShape([1.0, 2.0]), True),
+        (NoiseShape(), False),
+        ("diagonal", False),
+        ("isotropic", False),
+    ):
+        _, claim = calibrate(
+            differences_of(99, 2), Target(0.5, 0.1), shape=shape, n_records=10
+        )
+        assert (given in claim.assumptions) == expected
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"target": Target(0.5, 0.1)},
+        {"target": Target(0.5, 0.1, 1e-5), "law": "gaussian"},
+        {"target": Target(0.5, 0.1, randomness="both")},
+        {"target": Target(0.5, 0.1, randomness="both"), "law": "gaussian"},
+    ],
+)
+def test_other_levels_are_told_where_they_say_something(plan):
+    """Also beside pairs without an answer, which have no level, in many blocks."""
+    differences = differences_of(5000, 2)
+    differences[:9] = np.inf
+    _, claim = calibrate(differences, **plan, n_records=10, random_state=0)
+    levels, risks = claim.evidence.curve.T
+    assert np.isfinite(levels).all()
+    assert (risks < 1).all()
+    assert claim.risk_at(0.4) > claim.risk > claim.risk_at(0.7) > claim.risk_at(5.0)
+
+
+def test_there_is_no_other_level_where_all_databases_that_move_are_allowed():
+    """Two of four, with two neighbors each, are 2.5 with a fresh one: half of 5."""
+    differences = np.repeat([[1.0], [2.0], [0.0], [0.0]], 2, axis=0)
+    pairs = SampledPairs(differences, None, np.zeros(1), n_neighbors=2)
+    target = Target(1.0, 0.5, randomness="both")
+    noise, claim = calibrate(pairs, target, law="gaussian", n_records=10)
+    assert noise.noise_scale > 0
+    assert claim.evidence.curve.tolist() == [[1.0, 0.5]]
 
 
 def test_the_seed_is_that_of_the_noise_pairs_are_tried_with():
