@@ -5,6 +5,9 @@ level, so that what is released is what was asked.
 """
 
 import copy
+import decimal
+import math
+import time
 import warnings
 
 import numpy as np
@@ -339,6 +342,41 @@ def test_texts_are_read_in_the_public_type(name):
         assert gaps == own
 
 
+def test_categories_and_texts_of_pandas_keep_their_types():
+    """Numbers are looked up however they are written."""
+    dtype = pd.CategoricalDtype(pd.Index([1, 2], dtype="int8"))
+    public = twice(pd.Series([1, 2, None, 1], dtype=dtype))
+    found = seen(public, twice(pd.Series(["1.0", 2, None, "true"], dtype=object)))
+    assert found["x"].dtype == dtype
+    assert found["x"].cat.categories.dtype == "int8"
+    assert found["x"].fillna(2).tolist() == [1, 2, 2, 1] * 2
+    for storage in ("python", "pyarrow"):
+        public = twice(pd.Series(TEXTS, dtype=pd.StringDtype(storage)))
+        found = seen(public, twice(pd.Series(TEXTS, dtype=object)))
+        assert found["x"].dtype.storage == storage
+        assert found["x"].dtype == public["x"].dtype
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="zones are set by tzset")
+def test_dates_do_not_depend_on_where_the_computer_is(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        noon = pd.Series([pd.Timestamp("2020-01-01T12:00")] * 4)
+        private = twice(noon.dt.tz_localize("UTC").astype(object))
+        assert (seen(twice(noon), private)["x"] == noon[0]).all()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_infinite_objects_are_missing():
+    public = twice(pd.Series([1, "a", 2.5, None], dtype=object))
+    for infinite in (math.inf, np.float32(-np.inf), decimal.Decimal("inf")):
+        private = pd.Series([infinite, "a", 2.5, None], dtype=object)
+        assert seen(public, twice(private))["x"].isna().sum() == 4
+
+
 def test_texts_that_no_file_can_hold_are_read_as_others():
     """An error of Arrow or polars would show them."""
     for name in IN_TEXTS:
@@ -643,9 +681,18 @@ def test_targets_are_read_as_they_were_sampled():
     for numbers in (np.arange(200), pd.Series(np.arange(200.0)), pl.Series(range(200))):
         _, found = seen((PUBLIC, LABELS), (PRIVATE, numbers), spy_on_both)
         assert found.tolist() == [str(i) for i in range(200)]
+        assert found.dtype == object
     frames = pd.DataFrame({"a": TARGETS, "b": Y}), pl.DataFrame({"a": Y, "b": TARGETS})
     _, found = seen((PUBLIC, frames[0]), (PRIVATE, frames[1]), spy_on_both)
     np.testing.assert_array_equal(found, np.column_stack([Y, TARGETS]))
+    # A single target may have any name, several are in order.
+    one = pd.DataFrame({"wage": Y})
+    _, found = seen((PUBLIC, TARGETS), (PRIVATE, one), spy_on_both)
+    np.testing.assert_array_equal(found, Y)
+    swapped = pd.DataFrame({"b": TARGETS, "a": Y})
+    message = r"the columns \['a', 'b'\], but y has the same columns in another order"
+    with pytest.raises(IncompatibleError, match=message):
+        seen((PUBLIC, frames[0]), (PRIVATE, swapped), spy_on_both)
     with pytest.raises(ValueError, match="Input y contains NaN"):
         seen((PUBLIC, TARGETS), (PRIVATE, ["many"] * 200), spy_on_both)
     with pytest.raises(ValueError, match="Input y contains NaN"):

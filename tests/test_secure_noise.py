@@ -19,6 +19,7 @@ from scipy import stats
 from skparisk.core.exact import (
     mix_uniform,
     noise_source,
+    random_order,
     sample_bernoulli_exp,
     sample_bernoulli_gaussian,
     sample_discrete_gaussian,
@@ -459,3 +460,15 @@ def test_numbers_that_are_mixed_keep_their_ends():
     """All are of 120 bits; uniform ones come with 60 zero bits."""
     assert mix_uniform([5, 2**130, -(2**130)], os.urandom) == [5, 2**119 - 1, -(2**119)]
     assert mix_uniform([5, 6], bytes) == [-(2**119)] * 2
+    # One of 60 bits decides: that beyond them is not looked at.
+    for bit, kept in ((59, True), (60, False)):
+        word = (2**bit).to_bytes(8, "little")
+        assert (mix_uniform([5], lambda n, word=word: word * (n // 8)) == [5]) == kept
+    words = iter([bytes(8), np.array([3, 7], dtype="<u8").tobytes()])
+    assert mix_uniform([5], lambda n: next(words)) == [(3 << 60) + 7 - 2**119]
+
+
+def test_an_order_is_that_of_whole_numbers():
+    """As floats, some of 64 random bits are none, or equal."""
+    drawn = np.array([2**63, 2**64 - 1, 1, 2**63 + 1], dtype=np.uint64)
+    assert random_order(4, lambda n: drawn.tobytes()).tolist() == [2, 0, 3, 1]

@@ -193,7 +193,8 @@ class ColumnForm:
             elif name == "string[pyarrow]":  # of Arrow itself, which has the same name
                 name = _ARROW_TEXT
         if kind == "O":
-            known = tuple({type(value): 0 for value in listed if not is_missing(value)})
+            seen = (type(value) for value in listed if not is_missing(value))
+            known = tuple(dict.fromkeys(seen))
         if kind == "O" or package == "polars":
             gap = next(filter(is_missing, listed), None)
             gap = _GAPS.get(type(gap).__name__, gap)
@@ -273,7 +274,7 @@ class TargetForm:
         columns = [*map(values_of, targets.values())]
         values = (value for column in columns for value in column.tolist())
         labels = any(isinstance(value, str | bytes) for value in values)
-        dtype = np.dtype(object) if labels else np.result_type(*columns)
+        dtype = np.result_type(*columns)  # texts are objects
         return cls(np.shape(y)[1:], tuple(targets), labels, dtype.str)
 
     def read(self, y: Any) -> NDArray[Any]:
