@@ -20,6 +20,23 @@ from skparisk._words import LEAKS
 from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.core.claim import Leak
 
+# What fits its parts to all records that it is given, and learns no more from them than
+# they do. Steps before a private one are looked at by themselves.
+_HANDING_ON = {
+    "Pipeline",
+    "FeatureUnion",
+    "ColumnTransformer",
+    "VotingRegressor",
+    "VotingClassifier",
+    "MultiOutputRegressor",
+    "MultiOutputClassifier",
+    "RFE",
+    "SelectFromModel",
+    "FixedThresholdClassifier",
+}
+# With `cv` they learn from what parts predict for records.
+_CHAINS = {"RegressorChain", "ClassifierChain"}
+
 
 def refuse_resampling_ensembles() -> None:
     """Refuse bagging and boosting, which repeat and weigh records."""
@@ -59,12 +76,33 @@ def leaks_around(
             "Wrap the whole Pipeline in a PrivateEstimator, or fit "
             f"{' and '.join(parts)} to public data and wrap it in a FrozenEstimator."
         )
-    if any(hasattr(caller, "best_index_") for caller in _fitting_around()):
-        remedies[Leak.CHOSEN] = "Use PrivateGridSearchCV, or choose on public records."
+    for caller in _fitting_around():
+        more = _learned_around(caller)
+        if more is Leak.CHOSEN:
+            remedies[more] = "Use PrivateGridSearchCV, or choose on public records."
+        elif more is not None:
+            name = type(caller).__name__
+            remedies[more] = f"Wrap the whole {name} in a PrivateEstimator."
     found = tuple(leak for leak in remedies if leak not in known)
     for leak in found if warn else ():
         warn_caller(f"{LEAKS[leak]} {remedies[leak]}", PrivacyLeakWarning)
     return found
+
+
+def _learned_around(caller: Any) -> Leak | None:
+    """Return what an object learns besides that part of it which is fitted now.
+
+    Of those of scikit-learn: nobody knows what others do with records.
+    """
+    name, cv = type(caller).__name__, getattr(caller, "cv", None)
+    if hasattr(caller, "best_index_"):
+        return Leak.CHOSEN
+    searches = any(kind.__name__ == "BaseSearchCV" for kind in type(caller).__mro__)
+    if searches or not type(caller).__module__.startswith("sklearn."):
+        return None  # nothing is chosen yet
+    if name in _HANDING_ON or (name in _CHAINS and cv is None):
+        return None
+    return Leak.LEARNS_MORE if cv is None else Leak.CHOSEN
 
 
 def is_searched() -> bool:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
 from skparisk.core.checks import PrivacyLeakWarning, warn_caller
-from skparisk.core.release import silenced
+from skparisk.core.release import forgetting, silenced
 from skparisk.core.sealed import copy_records, take_rows
 from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.queries._state import find_places
@@ -84,6 +84,7 @@ def refuse_frozen_on(
             )
 
 
+@forgetting
 def _that_learned(frozen: Sequence[Any], estimator: Any, X: Any, y: Any) -> list[Any]:
     """Return the frozen parts that have learned what a fit to records learns."""
     if not frozen:

@@ -6,14 +6,21 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import VotingRegressor
-from sklearn.feature_selection import RFE
+from sklearn.feature_selection import RFE, RFECV, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
-from sklearn.multioutput import MultiOutputRegressor
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
@@ -23,6 +30,7 @@ from skparisk import (
     PrivacyLedger,
     PrivateEstimator,
     PrivateGridSearchCV,
+    PrivateLogisticRegression,
     PrivateRidge,
     PrivateTable,
     SchemaReference,
@@ -137,6 +145,7 @@ HARMLESS = {
     "voting": lambda: VotingRegressor([("a", LinearRegression()), ("b", ridge())]),
     "elimination": lambda: RFE(ridge(), n_features_to_select=2),
     "targets by themselves": lambda: MultiOutputRegressor(ridge()),
+    "targets in a chain": lambda: RegressorChain(ridge()),
 }
 
 
@@ -155,7 +164,8 @@ def test_what_learns_nothing_is_no_leak():
     """Nor what is frozen, or private."""
     for make in HARMLESS.values():
         estimator = make()
-        y = np.c_[Y, Y] if isinstance(estimator, MultiOutputRegressor) else Y
+        several = isinstance(estimator, MultiOutputRegressor | RegressorChain)
+        y = np.c_[Y, Y] if several else Y
         assert not fit_caught(estimator, y)
 
 
@@ -170,6 +180,48 @@ def test_frozen_steps_before_a_model_are_on_the_word_of_the_caller(first):
     told = set() if first is STATELESS else {Assumption.FROZEN_PARTS}
     assert last.certificate_.assumptions == ledger.spent.assumptions == told
     assert last.certificate_.private
+
+
+def classifier():
+    return PrivateLogisticRegression(classes=[0, 1], sensitivity=0.05)
+
+
+LABELS = np.digitize(Y, [-3.0, 3.0])
+# Around private models: what else it learns from the records, or publishes of them.
+MORE = {
+    "folds": (lambda: RFECV(ridge(), cv=2), Y, Leak.CHOSEN),
+    "forward": (
+        lambda: SequentialFeatureSelector(ridge(), n_features_to_select=1, cv=2),
+        Y,
+        Leak.CHOSEN,
+    ),
+    "threshold": (
+        lambda: TunedThresholdClassifierCV(classifier(), cv=2),
+        LABELS > 0,
+        Leak.CHOSEN,
+    ),
+    "calibrator": (
+        lambda: CalibratedClassifierCV(classifier(), cv=2),
+        LABELS > 0,
+        Leak.CHOSEN,
+    ),
+    "chain": (lambda: RegressorChain(ridge(), cv=2), np.c_[Y, Y], Leak.CHOSEN),
+    "sizes": (lambda: OneVsOneClassifier(classifier()), LABELS, Leak.LEARNS_MORE),
+    "classes": (lambda: OneVsRestClassifier(classifier()), LABELS, Leak.LEARNS_MORE),
+    "targets": (
+        lambda: TransformedTargetRegressor(ridge(), transformer=StandardScaler()),
+        Y,
+        Leak.LEARNS_MORE,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_what_does_more_than_to_hand_on_records_is_told(name):
+    make, targets, leak = MORE[name]
+    with PrivacyLedger(math.inf) as ledger, pytest.warns(PrivacyLeakWarning):
+        make().fit(X, targets)
+    assert ledger.spent.leaks == {leak}
 
 
 @pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV])

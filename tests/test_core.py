@@ -4,13 +4,16 @@ import ast
 import copy
 import dataclasses
 import io
+import math
 import pickle
 import re
 import sys
+import threading
 import tokenize
+import warnings
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -229,6 +232,33 @@ def test_a_query_that_panics_says_nothing():
     assert "record" not in str(caught.value)
     with pytest.raises(KeyboardInterrupt):
         answered(interrupts, np.ones((3, 1)), None)
+
+
+def test_filters_of_other_threads_neither_show_warnings_nor_make_errors_of_them():
+    """They are those of the whole process, and threads change them at any time."""
+    asked = []
+
+    def meanwhile(action):
+        thread = threading.Thread(target=warnings.simplefilter, args=(action,))
+        thread.start()
+        thread.join()
+
+    def warns(X, y=None, n_errors=2):
+        asked.append(X)
+        meanwhile("error" if len(asked) <= n_errors else "always")
+        warnings.warn(f"the largest is {X.max()}", stacklevel=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("so it is", stacklevel=1)
+        return X.sum()
+
+    with warnings.catch_warnings(record=True) as shown:
+        assert answered(warns, np.ones((3, 1)), None) == 3
+        with pytest.raises(ValueError, match="has no answer on the private data"):
+            answered(partial(warns, n_errors=math.inf), np.ones((3, 1)), None)
+        warnings.simplefilter("always")
+        warnings.warn("aloud", stacklevel=1)
+    assert [str(each.message) for each in shown] == ["aloud"]
 
 
 @pytest.mark.slow

@@ -20,8 +20,11 @@ claim:
 - ``audit/_audit.py`` and ``audit/_blocks.py``: the count of an audit
 
 Silence is for one thread: `warnings.catch_warnings` silences the whole process while
-one thread needs it, and may leave it silenced where threads overlap. Here one permanent
-filter asks which thread is warning.
+one thread needs it, and may leave it silenced where threads overlap. Here a permanent
+filter, and all that shows warnings, ask which thread is warning. Other threads put
+their own filters before it, whatever is done: one that lets a warning pass changes
+nothing, as it is not shown, and where one makes an error of it the query is asked
+again.
 """
 
 from __future__ import annotations
@@ -77,6 +80,23 @@ class _SilentThread(threading.local):
 
 _thread = _SilentThread()
 _FILTER: Any = ("ignore", _thread, Warning, None, 0)
+# How often a query is asked that fails by a warning.
+_ATTEMPTS = 16
+
+
+def _show_aloud(show: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return what shows warnings, but for those of a silent thread."""
+
+    def shown(message: Any) -> None:
+        if _thread.depth == 0:
+            show(message)
+
+    return shown
+
+
+# All warnings of Python and C end there, and `catch_warnings` leaves it as it is.
+_warnings = cast(Any, warnings)
+_warnings._showwarnmsg = _show_aloud(_warnings._showwarnmsg)
 
 
 @contextmanager
@@ -97,19 +117,20 @@ def silenced() -> Iterator[None]:
 
 
 @contextmanager
-def unseen() -> Iterator[None]:
+def unseen() -> Iterator[list[type[BaseException]]]:
     """Show no warning and no error; only that it was interrupted, but not by whom.
 
-    A panic of polars is no Exception, and SystemExit has a message.
+    Of an error the kind is put into the list. A panic of polars is no Exception, and
+    SystemExit has a message.
     """
-    interrupted = False
+    interrupted, failed = False, list[type[BaseException]]()
     try:
         with np.errstate(all="ignore"), silenced():
-            yield
+            yield failed
     except KeyboardInterrupt:
         interrupted = True
-    except BaseException:  # what it says is not shown
-        return
+    except BaseException as error:  # what it says is not shown
+        failed.append(type(error))
     if interrupted:
         raise KeyboardInterrupt
 
@@ -377,15 +398,18 @@ def answered(
     works on copies, so that it cannot change what it is asked about. A function of the
     caller's own can still print or store the records.
     """
-    X, y = (
-        rows_of(copy_records(part) if order is None else take_rows(part, order))
-        for part in (X, y)
-    )
-    name, asked = str(query), copy.deepcopy(query)
-    answer = None
+    name, answer = str(query), None
     # That it failed is said below, outside, so that the error does not come along.
-    with unseen():
-        answer = np.asarray(asked(X, y), dtype=np.float64).ravel()
+    for _ in range(_ATTEMPTS):
+        parts = [
+            rows_of(copy_records(part) if order is None else take_rows(part, order))
+            for part in (X, y)
+        ]
+        asked = copy.deepcopy(query)
+        with unseen() as failed:
+            answer = np.asarray(asked(*parts), dtype=np.float64).ravel()
+        if not any(issubclass(kind, Warning) for kind in failed):
+            break
     if (
         answer is None
         or not np.isfinite(answer).all()

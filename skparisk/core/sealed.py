@@ -723,8 +723,9 @@ def ids_of(groups: Any) -> list[Any] | None:
         one_dimension = len(getattr(groups, "shape", ())) == 1
         listed = getattr(groups, "tolist", None) or groups.to_list
         ids = listed() if one_dimension else None
-    else:
-        ids = list(groups) if isinstance(groups, Iterable) else None
+    else:  # an iterator is used up once it was read
+        once = isinstance(groups, Iterator)
+        ids = list(groups) if isinstance(groups, Iterable) and not once else None
     hashable = ids is not None and all(isinstance(one, Hashable) for one in ids)
     return ids if hashable and not isinstance(groups, str | bytes) else None
 

@@ -61,6 +61,7 @@ from skparisk.core.release import (
     Plan,
     as_seeded,
     check_unit,
+    forgetting,
     hide_values,
     release,
 )
@@ -205,9 +206,12 @@ def _hiding(
     *data: Any,
     **how: Any,
 ) -> _Found:
-    """Return what an action returns; of private records without the reason it fails."""
+    """Return what an action returns; of private records without the reason it fails.
+
+    Nor the frames of those who know answers about them, if it is interrupted.
+    """
     try:
-        return action(*data, **how)
+        return (forgetting(action) if private else action)(*data, **how)
     except error:
         if not private:
             raise

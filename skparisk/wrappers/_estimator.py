@@ -584,7 +584,7 @@ class PrivateEstimator(
                 cost = public.cost_of(score, sampler)
             if cost is not None:
                 kind = type(self.estimator).__name__
-                cost.refuse(kind, float(self.epsilon), data.n_records)
+                cost.refuse(kind, float(self.epsilon), public.n_records)
 
         def serve_public() -> None:
             self.estimator_ = base
