@@ -13,6 +13,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+import sklearn
 from joblib.parallel import ThreadingBackend
 from threadpoolctl import ThreadpoolController
 
@@ -49,6 +50,27 @@ def sample(query, n_pairs=200, **parameters):
 
 def medians(X):
     return np.median(X, axis=0)
+
+
+def configured(X):
+    """Answer otherwise where steps hand on data frames."""
+    far = sklearn.get_config()["transform_output"] == "pandas"
+    return X.mean(axis=0) * (100.0 if far else 1.0)
+
+
+def test_workers_have_the_configuration_of_scikit_learn(at_once):
+    query = FunctionQuery(configured)
+    with sklearn.config_context(transform_output="pandas"):
+        found = [sample(query, n_jobs=n_jobs) for n_jobs in (None, 2)]
+    np.testing.assert_array_equal(*found)
+    assert np.abs(found[0]).max() > 10 * np.abs(sample(query)).max()
+
+
+def test_answers_are_released_in_the_configuration_that_pairs_had():
+    sampler = SensitivitySampler(FunctionQuery(configured), n_pairs=99, epsilon=np.inf)
+    plain = sampler.fit(PUBLIC).release(PUBLIC + 1)
+    with sklearn.config_context(transform_output="pandas"):
+        np.testing.assert_array_equal(sampler.release(PUBLIC + 1), plain)
 
 
 def fails_or_not(X):

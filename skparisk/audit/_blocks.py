@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
 from skparisk._threads import one_thread
 from skparisk.core.calibrate import Target, drawn_scales

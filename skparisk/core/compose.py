@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple, Self
 
@@ -73,7 +72,7 @@ class Totals:
         default_factory=lambda: dict.fromkeys(_UNIONS, frozenset())
     )
     same: Mapping[str, Any] = field(default_factory=dict)
-    squares: Fraction | float = Fraction(0)
+    squares: Any = 0
     # What risks over pair and noise may be more for one order of the two databases than
     # on average over both; 0 for noise of this package, whose loss has the same law.
     lopsided: Any = 0

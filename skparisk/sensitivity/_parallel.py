@@ -17,9 +17,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
 from skparisk._checks import check_n_jobs
 from skparisk._progress import Progress
@@ -289,6 +290,7 @@ def _answer(task: _Task, n_jobs: int | None) -> Generator[_Block]:
     else:
         return
     size = math.ceil(min(_TASK / block.seconds, n_left / n_workers))
+    # Workers have the configuration of scikit-learn, which decides what steps return.
     # Large arrays are mapped by processes of this machine. Each worker of Dask is sent
     # the task before: with one that is lost, it would be gone if no other had it.
     client = getattr(backend, "client", None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -15,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -627,7 +629,7 @@ default="auto"
             reference=reference.description,
             private=private,
         )
-        self.query_ = query
+        self.query_, self._config = query, get_config()
         if withheld is not None:
             pairs.withhold(withheld)
             return self
@@ -891,14 +893,23 @@ default="auto"
             charge=lambda certificate: self.claim_.charge,
             n_outputs=self.n_outputs_,
         )
-        released, _ = release(
-            plan,
-            private,
-            OPEN,
-            note=str(self.query_),
-            noise_random_state=self.noise_random_state,
-        )
+        with self._as_sampled():
+            released, _ = release(
+                plan,
+                private,
+                OPEN,
+                note=str(self.query_),
+                noise_random_state=self.noise_random_state,
+            )
         return released
+
+    def _as_sampled(self) -> AbstractContextManager[None]:
+        """Let scikit-learn's configuration be that in which pairs were answered.
+
+        What steps of a pipeline hand on depends on it.
+        """
+        known = get_config()
+        return config_context(**{k: v for k, v in self._config.items() if k in known})
 
     def _as_asked(
         self, X: Records, y: NDArray[Any] | None
