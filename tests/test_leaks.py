@@ -15,7 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.linear_model import LinearRegression
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     BudgetExceededError,
@@ -138,6 +141,37 @@ def held_in_frames(error):
             if isinstance(value, np.ndarray | float) and np.size(value):
                 yield np.ravel(value)
         traceback = traceback.tb_next
+
+
+class Interrupted(Lasso):
+    """Is interrupted while it is fitted to the private records."""
+
+    def fit(self, X, y):
+        if len(y) == len(Y):
+            raise KeyboardInterrupt
+        return super().fit(X, y)
+
+
+def test_no_frame_of_an_interruption_knows_a_fit_or_an_answer():
+    """Neither of frozen parts, nor of pairs of the private records."""
+    scaler = FrozenEstimator(StandardScaler().fit(X_PUBLIC))
+    model = PrivateEstimator(make_pipeline(scaler, Interrupted(0.1)), **PLAIN)
+    asked = []
+
+    def interrupted(array):
+        asked.append(len(array))
+        if len(asked) > 15:
+            raise KeyboardInterrupt
+        return array.mean(axis=0)
+
+    half = SecretSample(0.5).draw(X)
+    secret = SensitivitySampler(interrupted, reference=half, n_pairs=40, gamma=0.2)
+    for fit in (lambda: model.fit(X, Y, **GIVEN), lambda: secret.fit(X)):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            fit()
+        frames = {(each.path.name, each.name) for each in caught.traceback}
+        assert ("_fitted_parts.py", "_that_learned") not in frames
+        assert "_drawing.py" not in {file for file, _ in frames}
 
 
 @pytest.mark.parametrize("name", RELEASES)

@@ -35,7 +35,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from skparisk import (
     PrivacyLeakWarning,
@@ -653,6 +653,21 @@ def test_what_noise_would_drown_is_refused_before_it_is_charged(last, how):
         model, public, others = tumors(last, combine=None, **how)
     assert len(ledger.releases) == 1
     assert model.score(*others) < public.score(*others) - 0.02
+
+
+def test_a_refusal_does_not_tell_whether_a_record_is_there():
+    """With "add-remove", databases differ in how many they are."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(260, 2))
+    y = numbers @ [1.0, 2.0] + rng.normal(size=260)
+    pairs = SensitivitySampler(relation="add-remove", n_records=60, n_pairs=20)
+    model = private(LinearSVR(), epsilon=0.05, gamma=0.2, sensitivity=pairs)
+    told = set()
+    for n in (60, 59):
+        with pytest.raises(IncompatibleError, match="With 60 records") as refused:
+            model.fit(numbers[:n], y[:n], X_reference=numbers[60:], y_reference=y[60:])
+        told.add(str(refused.value))
+    assert len(told) == 1
 
 
 def test_no_level_is_high_enough():
