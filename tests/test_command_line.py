@@ -264,6 +264,45 @@ def test_verify_refuses_a_cut_ledger(folder, capsys):
     assert "is about no ledger" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda ledger: ledger["rows"].update(budget="epsilon 1, any risk"),
+        lambda ledger: ledger["rows"].update(spent="epsilon 0.01"),
+        lambda ledger: ledger["rows"].update(more="nothing"),
+        lambda ledger: ledger["releases"].pop(),
+        lambda ledger: ledger["releases"][0].__setitem__(3, "a test"),
+        lambda ledger: ledger["releases"].append(["9", "now", "epsilon 1", ""]),
+    ],
+)
+def test_verify_notices_what_the_ledger_did_not_hold(edit, capsys):
+    """Also in a report that was written anew, with an id and a head that fit."""
+    document = Report.load("r.json").document
+    edit(document["ledger"])
+    del document["id"]
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    document["id"] = hashlib.sha256(text.encode()).hexdigest()
+    Report.from_dict(document).save("edited.json")
+    assert main(["verify", "edited.json", "--ledger", "budget.ledger"]) == 1
+    told = capsys.readouterr().out
+    assert "pass  edited.json" in told
+    assert "FAIL  budget.ledger: the report shows another budget" in told
+
+
+@pytest.mark.parametrize("composition", ["basic", "advanced"])
+def test_verify_looks_at_the_ledger_of_then(composition):
+    """Charges that were added later are none of the report."""
+    path = f"{composition}.ledger"
+    ledger = PrivacyLedger(3.0, 1e-6, composition=composition, path=path)
+    for name, charge in (("none", ()), ("two", ((0.5,), (0.25,))), ("three", (1.0,))):
+        ledger.spend(*charge, note="a note")
+        Report(ledger).save(f"{name}.json")
+    ledger.spend(0.125)
+    for name in ("none", "two", "three"):
+        main(["report", f"{name}.json", "--output", f"{name}.html", "--force"])
+        assert main(["verify", f"{name}.html", "--ledger", path]) == 0
+
+
 def test_check_has_a_line_for_each_rule_and_an_exit_code(folder, capsys):
     assert main(["check", "r.json", "--policy", "policy.toml"]) == 0
     assert capsys.readouterr().out.count("pass  ") == 3

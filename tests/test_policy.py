@@ -5,9 +5,9 @@ import math
 
 import pytest
 from certificate_cases import AUDIT, CASES, known
-from certificates import certificate, minted
+from certificates import certificate, filed, minted
 
-from skparisk.core.claim import Leak
+from skparisk.core.claim import Leak, as_certificate
 from skparisk.report import Policy
 
 AUDITED = certificate(audit=AUDIT)
@@ -63,15 +63,26 @@ def test_limits_are_for_all_that_is_released_together():
     assert not any(check.passed for check in found)
 
 
-def test_limits_are_for_one_relation():
-    """Levels of adding a record do not bound what replacing one costs."""
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("relation", ["add-remove", "replace-one"]), ("unit", ["person", "record"])],
+)
+@pytest.mark.parametrize("kept", [as_certificate, filed])
+def test_limits_are_for_one_relation_and_one_unit(name, values, kept):
+    """Levels of adding a record, or of a row, do not bound what others cost."""
     policy = Policy(epsilon=1.0, delta=0.1)
-    one, other, any_ = (
-        minted(0.25, relation=name) for name in ("add-remove", "replace-one", None)
-    )
+    one, other, any_ = (kept(minted(0.25, **{name: x})) for x in (*values, None))
     assert all(check.passed for check in policy.check(one, one, any_))
     checks = policy.check(one, any_, other)
     assert [check.passed for check in checks] == [True, False, False]
+    assert checks[1].found.startswith("none is guaranteed: releases must all ")
+    assert f"got {values}" in checks[1].found
+
+
+def test_limits_are_for_risks_below_1_together():
+    """Two releases may fail for half of all pairs each: together, for all of them."""
+    checks = Policy(epsilon=1.0).check(*[minted(0.25, risk=0.5)] * 2)
+    assert [check.passed for check in checks] == [True, False]
     assert checks[1].found == "none is guaranteed"
 
 

@@ -74,7 +74,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         description="Verify that the id of a report matches its content; that an "
         ".html page shows exactly the document inside of it; that files have the "
         "SHA-256 in the report; that a model holds the same certificate; and that "
-        "the ledger still has all of its earlier entries. This is no signature: "
+        "the ledger had the budget and the charges that the report shows, and still "
+        "has them. This is no signature: "
         "whoever can replace all files can forge a report with a matching id. "
         "Compare the id with the one on file.",
     )
@@ -239,14 +240,20 @@ def _verify_file(report: Any, path: Path) -> str:
 
 
 def _verify_ledger(report: Any, path: Path) -> str:
-    """Look for what the ledger held when the report was written."""
+    """Compare the report with what the ledger held when it was written."""
     from skparisk.ledger import PrivacyLedger
 
     kept = report.document["ledger"]
     if kept is None:
         raise ValueError("the report is about no ledger")
-    PrivacyLedger.open(path, head=kept["rows"]["head"])
-    return "it holds all that it held when the report was written"
+    head = kept["rows"]["head"]
+    if PrivacyLedger.open(path, head=head)._until(head)._as_dict() != kept:
+        raise ValueError(
+            "the report shows another budget or other charges than it held then: the "
+            "report was edited, or is in the words of another version, skparisk "
+            f"{report.document['versions']['skparisk']}"
+        )
+    return "it held what the report shows of it, and still does"
 
 
 def run_create(options: argparse.Namespace) -> int:

@@ -92,7 +92,7 @@ class Totals:
         same = {**{n: x for n, x in own.items() if x is not None}, **self.same}
         for name, what in _SAME.items():
             if own[name] not in (None, same.get(name)):
-                values = sorted([own[name], same[name]])
+                values = sorted(map(str, (own[name], same[name])))
                 raise IncompatibleError(f"releases must all {what}, got {values}.")
         square = release.epsilon * release.epsilon
         risky = bool(release.risk or release.failure_prob)
@@ -202,7 +202,7 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the releases have different relations of neighboring databases.
+        If the releases have different relations of neighboring databases, or units.
     ValueError
         If a release is none of these, or a number is out of range.
 

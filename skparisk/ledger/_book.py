@@ -415,11 +415,11 @@ class Book(ABC):
 class MemoryBook(Book):
     """A book that lasts as long as the process, with the lines of a file."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, *lines: Line) -> None:
         # A number in order would tell how many runs of a private search there were.
         super().__init__(("", uuid4().hex), threading.RLock())
         self._busy = False
-        self._lines = [line]
+        self._lines = [*lines]
         self._read(self._lines, "the ledger")
 
     @contextmanager

@@ -313,6 +313,14 @@ class PrivacyLedger:
         document["rows"].pop("file", None)
         return document
 
+    def _until(self, head: str) -> Self:
+        """Return it, in memory, as it was when its last hash was this one."""
+        with self._book.locked():
+            lines = self._book.lines()[: self._book.hashes.index(head) + 1]
+        earlier = self.__new__(type(self))
+        earlier._book = MemoryBook(*lines)
+        return earlier
+
     def _history(self) -> History:
         with self._book.locked():
             return self._book.history

@@ -27,8 +27,9 @@ from skparisk._checks import check_flag
 from skparisk._filed import FiledCertificate
 from skparisk._text import printable
 from skparisk._version import __version__
-from skparisk.core.checks import check_number, check_relation
+from skparisk.core.checks import IncompatibleError, check_number, check_relation
 from skparisk.core.claim import Assumption, Claim, Unit, as_certificate
+from skparisk.core.compose import Totals
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.rounding import add_up, ceil_text
 from skparisk.ledger import PrivacyLedger
@@ -149,8 +150,9 @@ class Policy:
 
         *others : Certificate
             Of other releases of the same records, such as private scores. All
-            guarantees must stand, and the limits are for sums. There are no sums over
-            different relations.
+            guarantees must stand, and the limits are for sums, as of
+            :func:`~skparisk.core.compose_basic`: over different relations or units
+            there are none, and no limit is kept.
 
         Returns
         -------
@@ -164,20 +166,21 @@ class Policy:
         checks = [
             Check("guarantee", wrong.private, found, "it stands as it is written")
         ]
-        risks = [part for each in claims for part in (each.risk, each.failure_prob)]
+        none = "none is guaranteed"
+        try:
+            total = Totals.of(claims).basic()
+        except IncompatibleError as error:
+            total, none = as_certificate(math.inf), f"{none}: {error}"
         numbers = {
-            "epsilon": add_up([each.epsilon for each in claims]),
-            "delta": add_up([each.delta for each in claims]),
-            "gamma": add_up(risks),
+            "epsilon": total.epsilon,
+            "delta": total.delta,
+            "gamma": add_up([total.risk, total.failure_prob]),
         }
-        void = any(each.void for each in claims)
-        # Levels of one relation do not add up to one of another.
-        void |= len({each.relation for each in claims} - {None}) > 1
         for name, number in numbers.items():
             limit = getattr(self, name)
             if limit is not None:
-                kept = not void and number <= limit
-                found = "none is guaranteed" if void else ceil_text(number)
+                kept = not total.void and number <= limit
+                found = none if total.void else ceil_text(number)
                 checks.append(Check(name, kept, found, f"at most {limit:g}"))
         if self.relation is not None:
             same = claim.relation == self.relation
