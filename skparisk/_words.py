@@ -201,9 +201,9 @@ PROVISOS = {
         "The reference table has fewer than 10 rows for each of the released numbers."
     ),
     Assumption.REPEATED_ROWS: (
-        "Databases of more records are drawn than the reference table has rows, so "
-        "rows repeat: medians, quantiles and choices move less between them than "
-        "between databases of real people."
+        "The reference table has fewer than two rows for each record of a database, "
+        "so rows repeat: medians, quantiles, choices, and what depends on near or "
+        "equal records move less between them than between databases of real people."
     ),
     Assumption.ROWS_PER_RECORD: (
         "The reference table has few rows for the records of a database: components "

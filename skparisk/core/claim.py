@@ -110,7 +110,7 @@ class Assumption(StrEnum):
     SECRET_DRAW = "secret-draw"  # of a secret sample: nobody is told who is used
     LEARNED_REFERENCE = "learned-reference"  # the risk is over pairs of a learned law
     FEW_ROWS = "few-rows"  # fewer than 10 for each released number
-    REPEATED_ROWS = "repeated-rows"  # fewer than records of a database
+    REPEATED_ROWS = "repeated-rows"  # fewer than two for each record of a database
     ROWS_PER_RECORD = "rows-per-record"  # fewer for each record than such answers need
     NOISY_LAW = "noisy-law"  # the learned law is mostly noise
     DECLARED_SENSITIVITY = "declared-sensitivity"  # by the caller, as are the next five

@@ -399,12 +399,12 @@ class TableReference(Held, Reference):
                 f"The reference table has {n_rows} {self._what}, fewer than "
                 f"{_ROWS_PER_OUTPUT} for each of {n_outputs} released numbers."
             )
-        if n_records > n_rows:
+        if n_rows < 2 * n_records and n_records > 1:  # see bind
             found[Assumption.REPEATED_ROWS] = (
                 f"Databases of {n_records} records are drawn from only {n_rows} "
                 f"{self._what} of a reference table, so {self._what} repeat: medians, "
-                "quantiles and choices move less between them than between databases "
-                "of real people."
+                "quantiles, choices, and what depends on near or equal records move "
+                "less between them than between databases of real people."
             )
         return found
 
