@@ -12,7 +12,8 @@ from laws import FALSE_ALARM, SEEDS
 from scipy import stats
 
 from skparisk import ReferenceWarning, SensitivitySampler
-from skparisk.core import Doubt
+from skparisk._words import PROVISOS
+from skparisk.core import Assumption, Doubt
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import Schema, TableReference, as_reference
 
@@ -149,17 +150,25 @@ def test_all_subsets_are_equally_likely():
 def test_what_a_table_cannot_carry_is_said():
     for sampling, n_rows, sizes, words in [
         ("leave-out", 20, {}, {}),
-        ("leave-out", 19, {"n_outputs": 1}, {}),
+        ("leave-out", 19, {"n_outputs": 1}, {"repeated-rows": ""}),
         ("leave-out", 99, {"n_outputs": 10}, {"few-rows": "10 for each of 10"}),
-        ("leave-out", 60, {"n_records": 31}, {"repeated-rows": "rows repeat: medians"}),
+        ("leave-out", 60, {"n_records": 61}, {"repeated-rows": "rows repeat: medians"}),
+        ("leave-out", 60, {"n_records": 60}, {"repeated-rows": ""}),
+        ("leave-out", 60, {"n_records": 31}, {"repeated-rows": ""}),
         ("leave-out", 60, {"n_records": 30}, {}),
-        ("leave-out", 10, {}, {"few-rows": "fewer than 10 for each of 2"}),
+        (
+            "leave-out",
+            10,
+            {},
+            {"few-rows": "fewer than 10 for each of 2", "repeated-rows": ""},
+        ),
         ("split", 38, {}, {}),
     ]:
         usual = {"n_records": 10, "n_outputs": 2}
         found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
         assert found.keys() == words.keys()
         assert all(words[code] in text for code, text in found.items())
+        assert all(bool(words[code]) == bool(text) for code, text in found.items())
 
 
 def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
@@ -169,13 +178,16 @@ def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
         sampler.fit(rng.normal(size=(30, 1)))
     assert w[0].filename == __file__
     assert sampler.certificate_.doubts == {Doubt.THIN}
-    (caveat,) = sampler.certificate_.caveats
+    caveat, repeated = sampler.certificate_.caveats
     assert "too few rows to show the tail" in caveat
+    assert repeated == PROVISOS[Assumption.REPEATED_ROWS]
     assert not sampler.certificate_.private
     assert "not known: proven only for answers that" in str(sampler.certificate_)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sampler.fit(rng.normal(size=(40, 1)))
+        assert sampler.certificate_.caveats == (repeated,)
+        sampler.set_params(n_records=20).fit(rng.normal(size=(40, 1)))
     assert sampler.certificate_.caveats == ()
 
 

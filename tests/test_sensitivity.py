@@ -27,6 +27,8 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk._words import PROVISOS
+from skparisk.core import Assumption
 from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
@@ -57,7 +59,7 @@ PARAMETERS = {
     "noise_random_state",
     "verbose",
 }
-FITTED = {"mechanism_", "claim_", "query_", "n_features_in_"}
+FITTED = {"mechanism_", "claim_", "query_", "n_features_in_", "_config"}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,7 @@ def test_fitted_attributes_are_what_the_method_says(mean_sampler):
 def test_certificate_states_how_it_came_about(mean_sampler):
     certificate = mean_sampler.certificate_
     assert certificate.private
-    assert certificate.caveats == ()
+    assert certificate.caveats == (PROVISOS[Assumption.REPEATED_ROWS],)
     evidence = certificate.evidence
     assert evidence.reference.startswith("resampled from a table of 300 rows")
     assert evidence.for_new_people.startswith("risk at most 0.0133 larger, b")

@@ -392,7 +392,10 @@ class TableReference(Held, Reference):
         return LeaveOut(*shape, replacement=not room)
 
     def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
-        """Return reasons to doubt that the table describes people, with sentences."""
+        """Return reasons to doubt that the table describes people, with sentences.
+
+        An empty one where it is no warning: few answers move less than among people.
+        """
         found, n_rows = {}, self.n_records
         if n_rows < _ROWS_PER_OUTPUT * n_outputs:
             found[Assumption.FEW_ROWS] = (
@@ -400,6 +403,8 @@ class TableReference(Held, Reference):
                 f"{_ROWS_PER_OUTPUT} for each of {n_outputs} released numbers."
             )
         if n_rows < 2 * n_records and n_records > 1:  # see bind
+            found[Assumption.REPEATED_ROWS] = ""
+        if n_rows < n_records:
             found[Assumption.REPEATED_ROWS] = (
                 f"Databases of {n_records} records are drawn from only {n_rows} "
                 f"{self._what} of a reference table, so {self._what} repeat: medians, "

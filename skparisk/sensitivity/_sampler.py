@@ -634,10 +634,9 @@ default="auto"
             pairs.withhold(withheld)
             return self
         table = isinstance(reference, TableReference)
-        if shortcomings and not (table and query.is_smooth and not terms.law.chooses):
-            warn_caller(
-                f"{' '.join(shortcomings.values())} {_MORE_EXCEED}", ReferenceWarning
-            )
+        told = " ".join(filter(None, shortcomings.values()))
+        if told and not (table and query.is_smooth and not terms.law.chooses):
+            warn_caller(f"{told} {_MORE_EXCEED}", ReferenceWarning)
         audited = getattr(reference, "_audited", False)
         declared = pairs.population == Population.DECLARED
         if declared and not audited and not is_simulated():
