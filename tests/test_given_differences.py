@@ -1,5 +1,6 @@
 """Noise that is calibrated to differences which the caller has: `calibrate`."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -7,9 +8,18 @@ import numpy as np
 import pytest
 from noise_plans import learned_shape
 
-from skparisk.core.calibrate import DKW, PAC, Exchangeable, Target, find_known
+from skparisk.core.calibrate import (
+    DKW,
+    PAC,
+    Exchangeable,
+    Target,
+    Terms,
+    find_known,
+    find_noise,
+)
 from skparisk.core.claim import Assumption, Doubt, Population, Unit
-from skparisk.core.noise import NoiseShape
+from skparisk.core.laws import Laplace
+from skparisk.core.noise import Constant, NoiseShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity import calibrate
@@ -180,6 +190,88 @@ def test_there_is_no_other_level_where_all_databases_that_move_are_allowed():
     noise, claim = calibrate(pairs, target, law="gaussian", n_records=10)
     assert noise.noise_scale > 0
     assert claim.evidence.curve.tolist() == [[1.0, 0.5]]
+
+
+def test_left_out_outputs_count_as_post_processing_where_the_noise_has_a_risk():
+    left_out = Constant(np.array([1]), np.array([7.0]))
+    for constant, randomness in itertools.product(
+        (None, left_out), ("both", "implicit")
+    ):
+        pairs = SampledPairs(differences_of(99, 2), None, np.zeros(2))
+        pairs.constant = constant
+        target = Target(0.5, 0.1, randomness=randomness)
+        _, claim = calibrate(pairs, target, n_records=10)
+        expected = constant is not None and randomness == "both"
+        assert claim.post_processed == expected
+
+
+def test_a_margin_is_for_the_risk_over_pairs_and_for_choices_too():
+    def margin(distances, shape, law, index, gamma):
+        assert distances[index - 1] >= 0
+        return 1.5
+
+    for law, randomness, factor in (
+        ("laplace", "implicit", 1.5),
+        ("exponential", "implicit", 1.5),
+        ("laplace", "both", 1.0),
+    ):
+        pairs = sampled(differences_of(99, 1) / 100)
+        target = Target(0.5, 0.1, randomness=randomness)
+        plain, _ = calibrate(pairs, target, law=law, n_records=10)
+        pairs.margin = margin
+        wider, claim = calibrate(pairs, target, law=law, n_records=10)
+        assert claim.evidence.margin == factor
+        assert wider.noise_scale == pytest.approx(factor * plain.noise_scale)
+    pairs.margin = lambda *given: 1 / 0  # without noise nobody asks
+    calibrate(pairs, Target(math.inf, 0.1), n_records=10)
+
+
+def test_answers_that_are_off_are_refused_beside_how_far_they_move():
+    """In the norm of the law: by 2 e for both outputs, or the root of that."""
+    differences = np.full((99, 2), 0.05)
+    for law, norm in (("laplace", 2.0), ("gaussian", math.sqrt(2))):
+        target = Target(0.5, 0.1, 1e-5 if law == "gaussian" else 0.0)
+        distance = 0.05 * norm
+        for share, refused in ((0.13, True), (0.115, True), (0.1, False)):
+            errors = np.full(2, share * distance / norm)
+            pairs = SampledPairs(differences, errors, np.zeros(2))
+            if not refused:
+                noise, _ = calibrate(pairs, target, law=law, n_records=10)
+                assert noise.noise_scale > 0
+                continue
+            with pytest.raises(CalibrationError, match="are off") as caught:
+                calibrate(pairs, target, law=law, n_records=10)
+            assert caught.value.best == 1
+            assert math.isnan(caught.value.target)
+    still = SampledPairs(np.zeros((99, 2)), np.ones(2), np.zeros(2))
+    with pytest.raises(CalibrationError):
+        calibrate(still, Target(0.5, 0.1), n_records=10)
+
+
+def test_terms_are_for_as_many_databases_as_there_are():
+    terms = Terms(Target(0.5, 0.1), Laplace(), "isotropic", Exchangeable(), 99)
+    found = find_noise(sampled(differences_of(999)), terms)
+    assert found.found.order_index == Exchangeable().order_index(999, 0.1)
+
+
+def test_a_shape_stays_without_noise():
+    shape = NoiseShape([1.0, 2.0])
+    noise, _ = calibrate(
+        differences_of(99, 2), Target(math.inf, 0.1), shape=shape, n_records=10
+    )
+    assert (noise.steps, noise.shape) == (0, shape)
+
+
+def test_noise_for_a_known_sensitivity_is_of_its_own_targets():
+    with pytest.raises(ValueError, match="randomness must be 'implicit' or 'both' for"):
+        find_known(1.0, Target(1.0))
+    with pytest.raises(ValueError, match="scale that is too large or too small"):
+        find_known(5e-324, Target(99.0, 0.0, 1e-5, "explicit"), law="gaussian")
+    target = Target(1.0, 0.1, 1e-5, "explicit")
+    _, claim = find_known(1.0, target, law="gaussian", unit=Unit.PERSON)
+    assert (claim.evidence.gamma, claim.unit) == (0.0, Unit.PERSON)
+    silent, _ = find_known(1.0, Target(math.inf, randomness="explicit"))
+    assert (silent.steps, silent.noise_scale) == (0, 0.0)
 
 
 def test_the_seed_is_that_of_the_noise_pairs_are_tried_with():
