@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from skparisk.core.laws import Gaussian
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import largest_shift
 
 gaussian_risk = Gaussian().risk
@@ -377,3 +377,26 @@ def test_bad_input_is_refused_with_name_value_and_range():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_without_a_delta_only_the_bound_of_the_loss_is_a_level():
+    assert Gaussian().level(0.0, [1.0, 2.0]).tolist() == [INF, INF]
+    assert Laplace().level(0.0, [1.0, 2.0]).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_what_the_grid_adds_is_never_rounded_down(k):
+    """Distances and losses are those of thm-advantage; noise and risks pay for them."""
+    law, reach = Gaussian(), math.sqrt(k)
+    longest, spent = law.on_grid([1.0], k, 2**40)
+    assert longest[0] > 1 + reach / 2**40
+    assert spent[0] >= 8 * reach / 2**40
+    for epsilon in (1.0, 1e-6):  # a level so small that the grid is made finer
+        unit = law.unit_noise(epsilon, 1e-9, k)
+        most = law.largest_shift(epsilon * (1 - 2.0**-20), 1e-9)
+        assert 1 / unit.scale + reach / unit.steps <= most * (1 + 1e-15)
+    unit, _, (levels, risks) = law.noise_at_risk(1.0, 0.05, k)
+    longest, _ = law.on_grid(law.shift_at_risk(1 - 2.0**-20, 0.05), k, unit.steps)
+    paid = levels - longest * reach / unit.steps
+    some = paid > 0
+    assert (risks[some] >= law.exceedance(paid[some], float(longest))).all()

@@ -26,6 +26,7 @@ from skparisk.core.exact import (
     sample_discrete_laplace,
     sample_uniform_integers,
 )
+from skparisk.core.noise import AdditiveNoise, NoiseShape, to_float
 
 
 class Law(NamedTuple):
@@ -472,3 +473,27 @@ def test_an_order_is_that_of_whole_numbers():
     """As floats, some of 64 random bits are none, or equal."""
     drawn = np.array([2**63, 2**64 - 1, 1, 2**63 + 1], dtype=np.uint64)
     assert random_order(4, lambda n: drawn.tobytes()).tolist() == [2, 0, 3, 1]
+
+
+def test_numbers_beyond_the_largest_are_infinite_with_their_sign():
+    assert [to_float(sign, 1024) for sign in (1, -1)] == [math.inf, -math.inf]
+    assert [to_float(sign, 1023) for sign in (1, -1)] == [2.0**1023, -(2.0**1023)]
+
+
+def test_deviations_are_those_of_the_shape():
+    shape = NoiseShape([1.0, 4.0])
+    noise = AdditiveNoise.at_least("gaussian", 0.5, n_outputs=2, shape=shape)
+    np.testing.assert_allclose(noise.deviations(), [0.5, 2.0], rtol=1e-11)
+
+
+def test_shapes_of_many_outputs_must_be_better_conditioned():
+    """Rounding costs more: of 128 outputs the limit is a quarter, 2**18."""
+    for n, limit in ((2, 20), (128, 18)):
+        for power, refused in ((-0.4, False), (0.4, True)):
+            factor = np.eye(n)
+            factor[:2, :2] = [[1.0, 1.0], [1.0, 1.0 + 4 / 2.0 ** (limit + power)]]
+            if refused:
+                with pytest.raises(ValueError, match="factor must be 1, of shape"):
+                    NoiseShape(factor)
+            else:
+                NoiseShape(factor)

@@ -12,6 +12,7 @@ from scipy import stats
 from skparisk import SensitivitySampler
 from skparisk.core import Assumption, Law
 from skparisk.core.exact import noise_source
+from skparisk.core.laws import Laplace, as_law
 from skparisk.core.pairs import norms_of_pairs
 from skparisk.queries import MeanQuery
 
@@ -125,3 +126,26 @@ def test_the_sampled_claim_holds(too_little):
     assert bool(at_most.pvalue > 1e-3) is (too_little == 1.0)
     released = fitted.release(np.full((50, 2), 2.0))
     assert np.isfinite(released).all()
+
+
+def test_a_loss_that_has_a_bound_exceeds_no_level_above_it():
+    law = StudentT()
+    assert law.exceedance([0.5, 1.5], 1.0).tolist() == [1.0, 0.0]
+    assert law.risk(0.5, 1.0) == 1.0
+
+
+def test_a_law_of_ones_own_says_what_it_is():
+    """Not in the name of another, wherever it says that its class is from."""
+
+    class Forged(StudentT):
+        name = "laplace"
+
+    class Wide(StudentT):
+        def profile(self, epsilon, shift):
+            return Laplace().profile(epsilon, 1.5 * np.asarray(shift))
+
+    Forged.__module__ = Laplace.__module__
+    with pytest.raises(ValueError, match="law must not be one of your own named"):
+        as_law(Forged())
+    with pytest.raises(ValueError, match="a loss of at most the distance"):
+        as_law(Wide())
