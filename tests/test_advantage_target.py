@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -121,14 +122,21 @@ def test_too_few_pairs_are_told_before_anything_is_drawn():
 
 
 def test_the_grid_takes_next_to_nothing_or_is_refused():
-    for asked, k, m in [(0.1, 1, 100), (0.01, 10**4, 1000), (0.0500001, 3, 19)]:
+    for asked, k, m in [
+        (0.1, 1, 100),
+        (0.01, 10**4, 1000),
+        (0.0500001, 3, 19),
+        ((1 + 2.0**-32) / 100, 1, 99),
+        ((1 + 1.1 * 2.0**-40) / 100, 1, 99),
+    ]:
         steps = grid.advantage_steps(asked, k, m)
-        spent = 9 * k / steps
+        spent = Fraction(9 * k, steps)
         assert spent <= asked * 2**-18 * (1 + 1e-9)
-        assert m * spent <= (asked * (m + 1) - 1) / 2
+        assert m * spent <= (Fraction(asked) * (m + 1) - 1) / 2
         assert steps >= 2**40
-    with pytest.raises(ValueError, match="advantage must be larger for this many outp"):
-        grid.advantage_steps(1e-6, 10**7, 10**8)
+    for too_many in ((1e-6, 10**7, 10**8), ((1 + 2.0**-41) / 100, 1, 99)):
+        with pytest.raises(ValueError, match="advantage must be larger for this many"):
+            grid.advantage_steps(*too_many)
 
 
 def test_pairs_without_an_answer_count_as_given_away():

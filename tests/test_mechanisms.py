@@ -142,6 +142,11 @@ def test_infinite_epsilon_releases_the_values_themselves():
     assert (mechanism.privacy_loss([0.0, 1.0]) == np.inf).all()
 
 
+def test_the_smallest_level_that_a_grid_is_fine_enough_for():
+    noise = LaplaceMechanism(1.0, 2.0**-51 / 0.8)
+    assert noise.privacy_loss(1.0) <= noise.epsilon
+
+
 def test_loss_pays_for_the_grid_and_for_rounding():
     """(distance (1 + 2**-30) + n_outputs steps of the grid) / scale, in fractions."""
     for n_outputs, epsilon in itertools.product((1, 7, 10**6), (1e-3, 0.7, 9.0)):
@@ -218,8 +223,9 @@ WRONG = [
         for case in [(1e308, 1e-10), (1e308, 1e-8)]
     ]
     + [
-        (kind, (1.0, 1e-16), r"epsilon must be at least n_outputs \* 2\*\*-51 = 4\.44")
+        (kind, (1.0, level), r"epsilon must be at least n_outputs \* 2\*\*-51 = 4\.44")
         for kind in (LaplaceMechanism, ExponentialMechanism)
+        for level in (1e-16, 0.7 * 2.0**-51)
     ]
     + [(GaussianMechanism, (1.7e308,), r"=1\.7e.308 .* too small for a float, inf")],
 )

@@ -27,13 +27,17 @@ def test_what_may_be_a_value_is_cut_off():
         ("no number\n'HIV'", "no number (the rest is not shown"),
         ("no: number: 'HIV'", "no (the rest is not shown"),
         ("unknown ['HIV'] in", "unknown (the rest is not shown"),
-        ("is 1D:\narray=['HIV']\nReshape your data with 'HIV'", "Reshape your data: "),
+        (
+            "is 1D:\narray=['HIV']\nReshape your data with 'HIV'",
+            "). Reshape your data: array.reshape(-1, 1) is a single feature.",
+        ),
     ]:
         for kind in [ValueError, TypeError]:
             with pytest.raises(kind) as caught:
                 hide_values(fail_with(kind(message)))
             shown = caught.value
             assert told in str(shown)
+            assert str(shown).count("reveal something about the data") <= 1
             assert "HIV" not in repr(shown)
             assert shown.__context__ is None
             assert shown.__cause__ is None

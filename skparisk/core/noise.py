@@ -390,11 +390,7 @@ def laplace_noise(sensitivity: float, epsilon: float, n_outputs: int) -> Additiv
         raise ValueError(
             f"epsilon must be at least {least} for noise on a grid, got {epsilon!r}."
         )
-    exponent, steps = (
-        (0, 0)
-        if math.isinf(epsilon)
-        else _grid(Fraction(sensitivity), Fraction(epsilon), n_outputs)
-    )
+    exponent, steps = _grid(Fraction(sensitivity), Fraction(epsilon), n_outputs)
     noise = AdditiveNoise("laplace", steps, exponent, n_outputs)
     if not math.isfinite(noise.noise_scale):
         raise ValueError(
