@@ -131,9 +131,9 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
 
 
 def hide_counts(function: Function) -> Function:
-    """Let no error of a function with `groups` show how many rows there are.
+    """Let no error of a function show how many rows there are, as a shape does.
 
-    How many people there are is public, and the number of their rows is not.
+    That is private where people have several, and with "add-remove".
     """
 
     @wraps(function)
@@ -141,16 +141,17 @@ def hide_counts(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            if kwargs.get("groups") is not None:
-                error.args = tuple(map(_without_counts, error.args))
+            error.args = tuple(map(_without_counts, error.args))
             raise
 
     return cast(Function, hiding)
 
 
 def _without_counts(told: Any) -> Any:
-    """Return a message without the number of rows in a shape."""
-    return re.sub(r"\(\d+(?=,)", "(n", told) if isinstance(told, str) else told
+    """Return a message without the number of rows in a shape; intervals are none."""
+    if isinstance(told, str) and "shape" in told:
+        return re.sub(r"(?<!reshape)\(\d+(?=,)", "(n", told)
+    return told
 
 
 def private_people(

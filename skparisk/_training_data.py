@@ -234,13 +234,14 @@ class RowWeights(NamedTuple):
 
 
 def _as_weights(given: Any, size: int, of: str) -> NDArray[np.float64]:
-    weights = numbers(unmasked(given))
-    if weights.shape != (size,) or not ((weights >= 0) & np.isfinite(weights)).all():
-        raise ValueError(
-            f"sample_weight{of} must be a finite number >= 0 for each row, and nothing "
-            "else."
-        )
-    return weights
+    if np.shape(given) == (size,):  # no frame, not even of one column
+        weights = numbers(unmasked(given))
+        if ((weights >= 0) & np.isfinite(weights)).all():
+            return weights
+    raise ValueError(
+        f"sample_weight{of} must be a finite number >= 0 for each row, and nothing "
+        "else."
+    )
 
 
 def learning_of(known: Any) -> Learning | None:

@@ -4,6 +4,7 @@ import csv
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_lines import N, fill, fit_argv, load_model, refused, table
@@ -41,7 +42,6 @@ WRITTEN = {
     "semicolons": {"sep": ";"},
     "tabs": {"sep": "\t"},
     "a byte order mark": {"encoding": "utf-8-sig"},
-    "two bytes a letter": {"encoding": "utf-16"},
     "quotes": {"quoting": csv.QUOTE_ALL},
     "numbers of rows": {"index": True},
     "decimal commas": {"sep": ";", "decimal": ","},
@@ -72,7 +72,7 @@ def test_tables_are_read_in_parts(n_together, plain, monkeypatch):
 
 
 def test_words_for_true_are_no_numbers(plain, monkeypatch):
-    """Also where a part of a column holds nothing else. Blank lines are no records."""
+    """Also where a part of a column holds nothing else. Empty lines are no records."""
     monkeypatch.setattr("skparisk._cli._tables._TOGETHER", 2)
 
     def change(text):
@@ -81,7 +81,7 @@ def test_words_for_true_are_no_numbers(plain, monkeypatch):
             re.sub(rb"^\d+", word, line)
             for word, line in ((b"True", first), (b"fALSE", second))
         )
-        return b"\n".join([head, first, b"", second, b" \t ", *others])
+        return b"\n".join([head, first, b"", second, b"", b"", *others])
 
     expected = plain.assign(age=plain["age"].where(plain.index > 1))
     pd.testing.assert_frame_equal(read("truth", change=change), expected)
@@ -209,6 +209,57 @@ def test_no_line_goes_on_in_the_next_one(plain, odd, place):
     found = read("open", change=spoil)
     assert len(found) == N
     pd.testing.assert_frame_equal(found[others], plain[others])
+
+
+NOTHING = ['"', '"""', "   ", " \t", '" "', '""', ",", "\f"]
+
+
+def test_a_line_of_quotes_or_blanks_is_a_record(plain):
+    """Else it would be one record less: neighbors differ in what one holds."""
+
+    def spoil(text):
+        lines = text.decode().splitlines()
+        return "\n".join([lines[0], *NOTHING, *lines[len(NOTHING) + 1 :]]).encode()
+
+    found = read("nothing", change=spoil)
+    assert len(found) == N
+    assert found.loc[: len(NOTHING) - 1, ["age", "hours"]].isna().all(axis=None)
+    pd.testing.assert_frame_equal(found[len(NOTHING) :], plain[len(NOTHING) :])
+
+
+@pytest.mark.parametrize("line", ['"', " "])
+@pytest.mark.parametrize("place", ["first of a block", "last of all"])
+def test_a_single_one_is_a_record(plain, line, place):
+    """Wherever it stands: pandas asks for so many characters at once."""
+    blocks = []
+
+    def spoil(text):
+        lines = [f"{line},{'x' * 2**13}" for line in text.decode().splitlines()]
+        starts = np.cumsum([len(line) + 1 for line in lines])
+        odd = N if place == "last of all" else np.searchsorted(starts, 2**18) + 1
+        blocks.append(odd)
+        lines[odd] = line
+        return "\n".join(lines).encode()
+
+    found = read("single", change=spoil)
+    assert len(found) == N
+    others = plain.index != blocks[0] - 1
+    pd.testing.assert_frame_equal(found[others], plain[others])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("kind", ["own", "others"])
+@pytest.mark.usefixtures("plain")
+def test_files_of_two_bytes_a_letter_are_refused(encoding, kind, capsys):
+    """A stray byte would move the ends of all lines that follow."""
+    text = Path("plain_own.csv").read_text("utf-8")
+    Path(f"wide_{kind}.csv").write_bytes(f"\ufeff{text}".encode(encoding))
+    files = {"own": "plain_own.csv", "others": "plain_others.csv"}
+    files[kind] = f"wide_{kind}.csv"
+    argv = fit_argv("wide", reference=("--reference", files["others"]))
+    argv[1] = files["own"]
+    message = refused(argv, capsys)
+    assert f"'wide_{kind}.csv' must be in UTF-8: spreadsheets save it as" in message
 
 
 def test_quantities_that_never_repeat_are_features(plain):

@@ -935,6 +935,12 @@ def mean_of_people():
     return sampler.fit(X, groups=IDS)
 
 
+def mean_of_secretly_many():
+    sampler = SensitivitySampler(MeanQuery(), n_records=60, relation="add-remove")
+    sampler.set_params(reference=TableReference(X_PUBLIC), gamma=0.2)
+    return sampler.fit(X_PUBLIC)
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -953,6 +959,7 @@ def mean_of_people():
         lambda: mean_of_people().release(RAGGED, groups=IDS),
         lambda: mean_of_people().release(X[1:], groups=IDS),
         lambda: SensitivitySampler(MeanQuery()).fit(RAGGED, groups=IDS),
+        lambda: mean_of_secretly_many().release(RAGGED),
     ],
 )
 def test_no_error_tells_how_many_rows_there_are(act):
@@ -960,6 +967,13 @@ def test_no_error_tells_how_many_rows_there_are(act):
         act()
     assert "5310" not in str(caught.value)
     assert "5309" not in str(caught.value)
+
+
+def test_what_is_no_shape_is_told():
+    with pytest.raises(ValueError, match=r"in \(0, inf\], got -1.0"):
+        fitted(PrivateRidge(epsilon=-1.0))
+    with pytest.raises(ValueError, match=r"array.reshape\(1, -1\) a single sample"):
+        mean_of_people().release(X[:, 0], groups=IDS)
 
 
 def test_noise_of_a_score_is_for_people():

@@ -1,15 +1,24 @@
 """Messages of checks of private data tell what is wrong, and no value."""
 
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array
 
 from skparisk import PrivateEstimator, PrivateRidge
 from skparisk.core.release import hide_values
+from skparisk.exceptions import IncompatibleError
 
 SECRET = 91234.25
+
+
+class OddError(Exception):
+    """As those of polars."""
 
 
 def fail_with(error):
@@ -27,6 +36,8 @@ def test_what_may_be_a_value_is_cut_off():
         ("no number\n'HIV'", "no number (the rest is not shown"),
         ("no: number: 'HIV'", "no (the rest is not shown"),
         ("unknown ['HIV'] in", "unknown (the rest is not shown"),
+        ("'HIV' is no word of the list", " (the rest is not shown"),
+        ("time b'HIV' doesn't match", "time (the rest is not shown"),
         (
             "is 1D:\narray=['HIV']\nReshape your data with 'HIV'",
             "). Reshape your data: array.reshape(-1, 1) is a single feature.",
@@ -52,9 +63,55 @@ def test_kinds_of_errors_that_hold_values_become_plain_ones():
     assert "HIV" not in repr(vars(caught.value))
 
 
-def test_other_errors_are_none_of_a_check():
-    with pytest.raises(MemoryError):
-        hide_values(fail_with(MemoryError()))
+def test_of_other_errors_nothing_but_the_kind_is_told():
+    """A message may be nothing but a value."""
+    for error in (
+        KeyError("HIV"),
+        KeyError(SECRET),
+        MemoryError("HIV"),
+        OddError("HIV"),
+    ):
+        with pytest.raises(ValueError, match=type(error).__name__) as caught:
+            hide_values(fail_with(error))
+        assert str(caught.value).startswith(f"{type(error).__name__} (the rest is not")
+        assert not {"HIV", str(SECRET)} & {*repr(caught.value).split("'")}
+        assert caught.value.__context__ is None
+    with pytest.raises(KeyboardInterrupt):
+        hide_values(fail_with(KeyboardInterrupt()))
+
+
+def test_errors_of_this_package_stay_what_they_are():
+    """But for what they were raised from."""
+    error = IncompatibleError("one: two")
+    error.__cause__ = error.__context__ = KeyError("HIV")
+    with pytest.raises(IncompatibleError, match="one: two") as caught:
+        hide_values(fail_with(error))
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+CODES = {"1": 0.0, "2": 1.0}
+
+
+def as_hour(text):
+    return datetime.strptime(text, "%H").hour
+
+
+@pytest.mark.parametrize("read", [CODES.__getitem__, [*CODES].index, as_hour])
+def test_a_step_that_fails_at_a_private_cell_does_not_show_it(read):
+    def numbers(X):
+        return np.array([[float(read(word))] for word in X["word"]])
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"word": rng.choice([*CODES], 200)})
+    X, y = frame.iloc[:80], np.arange(200.0)
+    model = PrivateEstimator(make_pipeline(FunctionTransformer(numbers), Ridge()))
+    model.set_params(sensitivity__n_pairs=40, gamma=0.2, random_state=0)
+    model.fit(X, y[:80], X_reference=frame.iloc[80:], y_reference=y[80:])
+    X = X.replace("1", "HIV")
+    for ask in (lambda: model.predict(X), lambda: model.score(X, y[:80])):
+        with pytest.raises(ValueError, match="the rest is not shown") as caught:
+            ask()
+        assert "HIV" not in str(caught.value)
 
 
 def test_what_passes_is_returned_with_the_parameters():

@@ -366,6 +366,11 @@ _NOT_ALONE = "must be given as well"
         (PrivateRidge(), {"sample_weight": ["x"] * N}, "sample_weight"),
         (
             PrivateRidge(),
+            {"sample_weight": pd.DataFrame(WEIGHTS)},
+            "must be a finite number >= 0 for each row, and nothing else",
+        ),
+        (
+            PrivateRidge(),
             {"sample_weight_reference": PUBLIC * np.nan},
             "sample_weight_reference must be a finite number",
         ),

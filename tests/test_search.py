@@ -359,7 +359,7 @@ def test_without_noise_the_simulation_is_cross_validation():
     """All of the training part is drawn, in another order: what Ridge is fitted to."""
     ridges = [PrivateRidge(alpha, epsilon=math.inf) for alpha in (0.1, 100.0)]
     cv = KFold(4, shuffle=True, random_state=1)
-    scores = simulate_scores(ridges, X_PUBLIC, Y_PUBLIC, n_records=90, cv=cv)
+    scores = simulate_scores(iter(ridges), X_PUBLIC, Y_PUBLIC, n_records=90, cv=cv)
     expected = [
         cross_val_score(Ridge(alpha), X_PUBLIC, Y_PUBLIC, cv=cv)
         for alpha in (0.1, 100.0)

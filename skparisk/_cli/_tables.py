@@ -32,6 +32,9 @@ _IDS = re.compile(
 )
 # Of bytes that are no text.
 _UNREAD = re.compile("\ufffd")
+_OTHER_TEXT = "'{}' must be in UTF-8: spreadsheets save it as \"CSV UTF-8\"."
+# A line that pandas would skip; only one that is empty in the file is no record.
+_BLANK = re.compile(r"\n[^\S\n]+(?=\n|\Z)")
 _WHOLE = re.compile(r"\s*\d+\s*")
 # Numbers drawn from so few are all different with a probability exp(-10) at most.
 _SO_OFTEN = 20
@@ -42,12 +45,13 @@ _TOGETHER = 2**14
 @contextlib.contextmanager
 def open_csv(path: Path, name: str) -> Iterator[tuple[TextIO, str]]:
     """Open a CSV, and find what separates its columns, by a name that it must have."""
-    with path.open("rb") as file:
-        wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
-    encoding = "utf-16" if wide else "utf-8-sig"
     # Bytes that are no text would be told of by an error.
-    with path.open(encoding=encoding, errors="replace", newline="\n") as lines:
-        separator = _separator_of(_plain(lines.readline()), name)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
+        first = _plain(lines.readline())
+        # How a file in UTF-16 begins: one byte too much would move all that follow.
+        if first.startswith("\ufffd\ufffd"):
+            raise ValueError(_OTHER_TEXT.format(path))
+        separator = _separator_of(first, name)
         lines.seek(0)
         yield lines, separator
 
@@ -71,11 +75,11 @@ class _Lines(io.TextIOBase):
     """The text of a file, of which no line goes on in the next one.
 
     A quote that is not closed would swallow the next people. Its line is read without
-    quotes.
+    quotes. One that is then blank is a record of nothing.
     """
 
     def __init__(self, file: TextIO, separator: str) -> None:
-        self._file, s = file, re.escape(separator)
+        self._file, self._nothing, s = file, separator, re.escape(separator)
         # Quotes are those at the beginning of a field.
         field = rf'(?:"(?:[^"]|"")*+"[^{s}]*+|(?!")[^{s}]*+)'
         self._closed = re.compile(f"{field}(?:{s}{field})*+")
@@ -84,12 +88,13 @@ class _Lines(io.TextIOBase):
         """Return about as much text as is asked for, in whole lines."""
         text = self._file.read(-1 if size is None else size) + self._file.readline()
         text = _plain(text)
-        if '"' not in text:
+        if '"' not in text and not _BLANK.search(f"\n{text}"):
             return text
         return "\n".join(map(self._close, text.split("\n")))
 
     def _close(self, line: str) -> str:
-        return line if self._closed.fullmatch(line) else line.replace('"', "")
+        closed = line if self._closed.fullmatch(line) else line.replace('"', "")
+        return closed if closed.strip() or not line else self._nothing
 
 
 class Reading:
@@ -168,7 +173,7 @@ class Reading:
                 block = block.rename(columns=str.strip).reindex(columns=names)
                 cells = chain(head, *block.to_numpy()) if shown else chain()
                 if any(map(_UNREAD.search, cells)):
-                    raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
+                    raise ValueError(_OTHER_TEXT.format(path))
                 for name in texts:
                     found = self._cells(block[name])
                     block[name] = pandas.Series(found, block.index, dtype=object)

@@ -167,28 +167,37 @@ def forgetting(function: _Function) -> _Function:
 def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any:
     """Return what a check of private data returns, without values in its message.
 
-    Nor those of a public table, which may be the private one by mistake.
+    Nor those of a public table, which may be the private one by mistake. Errors of this
+    package show none, and stay what they are.
     """
     try:
         return check(*data, **parameters)
-    except (ArithmeticError, TypeError, ValueError) as error:
+    except Exception as error:
+        failure = error
+    if not type(failure).__module__.startswith("skparisk."):
         # Whole numbers that no float can hold are bad values as others are.
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        message = str(error)
+        kind = TypeError if isinstance(failure, TypeError) else ValueError
+        message = f"{type(failure).__name__}: "
+        # Not that of a KeyError, which is nothing but the key.
+        if isinstance(failure, ArithmeticError | TypeError | ValueError):
+            message = str(failure)
+        failure = kind(without_values(message))
     # Raised outside, so that the error does not come along.
-    raise kind(without_values(message))
+    failure.__cause__ = failure.__context__ = None
+    raise failure.with_traceback(None)
 
 
 def without_values(message: str) -> str:
     """Return the part of a message of others that shows no value of the data.
 
     What scikit-learn tells after a colon, in brackets or on further lines may be
-    values, such as the text that is no number; but for the advice to reshape.
+    values, such as the text that is no number; but for the advice to reshape. So may
+    what Python tells in quotes, such as the text that is no date.
     """
-    told = re.split(r"\n|: | \[", message, maxsplit=1)[0]
+    told = re.split(r"\n|: | \[|(?<!\w)b?['\"]", message, maxsplit=1)[0]
     if told != message:
         told = (
-            f"{told.rstrip(':')} (the rest is not shown because it may reveal "
+            f"{told.rstrip(': ')} (the rest is not shown because it may reveal "
             "something about the data)"
         )
         if "\nReshape your data" in message:

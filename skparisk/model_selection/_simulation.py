@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def simulate_scores(
-    estimators: Sequence[Any],
+    estimators: Iterable[Any],
     X: Any,
     y: Any = None,
     *,
@@ -53,7 +53,7 @@ def simulate_scores(
 
     Parameters
     ----------
-    estimators : sequence of estimator
+    estimators : iterable of estimator
         Private estimators, or pipelines whose last step is one. They are cloned. An
         estimator whose sampler has a reference of its own, or is fitted, keeps to it.
 
@@ -125,6 +125,7 @@ def simulate_scores(
     if groups is not None:
         people = group_rows(groups, "groups", n_rows(X))
         X, y = of_people(X, people), of_people(y, people)
+    estimators = list(estimators)
     scorers = [check_scoring(estimator, scoring) for estimator in estimators]
     shown = X, y
     if isinstance(X, People):  # by the first row of each
