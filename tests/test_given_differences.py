@@ -17,7 +17,7 @@ from skparisk.core.calibrate import (
     find_known,
     find_noise,
 )
-from skparisk.core.claim import Assumption, Doubt, Population, Unit
+from skparisk.core.claim import Assumption, Doubt, Leak, Population, Unit
 from skparisk.core.laws import Laplace
 from skparisk.core.noise import Constant, NoiseShape
 from skparisk.core.pairs import SampledPairs
@@ -252,6 +252,8 @@ def test_terms_are_for_as_many_databases_as_there_are():
     terms = Terms(Target(0.5, 0.1), Laplace(), "isotropic", Exchangeable(), 99)
     found = find_noise(sampled(differences_of(999)), terms)
     assert found.found.order_index == Exchangeable().order_index(999, 0.1)
+    about = {"n_records": 10, "relation": "replace-one", "reference": None}
+    assert found.certify(**about, leaks=[Leak.CHOSEN]).leaks == {Leak.CHOSEN}
 
 
 def test_a_shape_stays_without_noise():
