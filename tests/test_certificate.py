@@ -26,7 +26,9 @@ from skparisk.core.claim import (
     Population,
     Scope,
     Unit,
+    claim_with_audit,
     mint,
+    over_private_records,
 )
 from skparisk.core.compose import compose_basic
 from skparisk.mechanisms import Exponential
@@ -117,6 +119,38 @@ def test_codes_are_members_and_numbers_are_pythons_own():
     assert made.method is Method.BASIC
     assert type(made.n_releases) is int
     assert type(Target(0, advantage=0.1, randomness="both").epsilon) is float
+
+
+def test_a_weaker_level_leaves_the_risks_of_larger_ones():
+    weaker = certificate().weaken(epsilon=1.2)
+    assert (weaker.risk_at(1.2), weaker.risk_at(1.5)) == (0.049967, 0.01)
+    assert weaker.risk_at(1.1) == 1
+
+
+def test_an_audit_that_contradicts_adds_a_doubt_to_others():
+    declared = certificate(population=Population.DECLARED, doubts=[Doubt.MADE_UP])
+    audited = claim_with_audit(declared, CONTRADICTED)
+    assert audited.doubts == {Doubt.MADE_UP, Doubt.CONTRADICTED}
+
+
+@pytest.mark.parametrize("n_candidates", [None, 2000])
+def test_claims_over_private_records_say_nothing_that_is_measured_on_them(n_candidates):
+    """Of a secret draw, an advantage was asked for and not measured."""
+    gain = Advantage(0.1, 0.35, 0.05)
+    claim = over_private_records(
+        certificate(advantage=gain, for_new_people="unknown"),
+        reference="the private records",
+        n_candidates=n_candidates,
+        leaks=[] if n_candidates else [Leak.PRIVATE_REFERENCE],
+        curve=np.array(CURVE),
+    )
+    found, secret = claim.evidence, n_candidates is not None
+    assert found.advantage == (gain if secret else None)
+    assert found.population == Population("candidates" if secret else "private")
+    assert found.reference == "the private records"
+    assert found.for_new_people is found.n_unanswered is None
+    np.testing.assert_array_equal(found.curve, CURVE)
+    assert claim.private == secret
 
 
 def test_what_follows_from_a_secret_draw_is_no_public_reference():
