@@ -67,7 +67,7 @@ def ceil_text(value: float, n_digits: int = 6) -> str:
     exact = Decimal(repr(value))
     rounded = Context(prec=n_digits, rounding=ROUND_CEILING).create_decimal(exact)
     if rounded == 1 and exact < 1:  # a probability of 1 would say nothing
-        return format(exact, "f")
+        return str(exact)
     return f"{float(rounded):g}"
 
 
