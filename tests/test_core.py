@@ -261,6 +261,17 @@ def test_filters_of_other_threads_neither_show_warnings_nor_make_errors_of_them(
     assert [str(each.message) for each in shown] == ["aloud"]
 
 
+def test_filters_of_the_user_stay_as_they_are():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImportWarning)
+        before = {*map(repr, warnings.filters)}
+        answered(lambda X, y: X.sum(), np.ones((3, 1)), None)
+        assert before <= {*map(repr, warnings.filters)}
+        warnings.resetwarnings()
+        answered(lambda X, y: X.sum(), np.ones((3, 1)), None)
+        assert len(warnings.filters) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
 def test_who_comes_first_in_a_private_table_is_a_secret(container):

@@ -465,8 +465,9 @@ def test_numbers_that_are_mixed_keep_their_ends():
     for bit, kept in ((59, True), (60, False)):
         word = (2**bit).to_bytes(8, "little")
         assert (mix_uniform([5], lambda n, word=word: word * (n // 8)) == [5]) == kept
-    words = iter([bytes(8), np.array([3, 7], dtype="<u8").tobytes()])
-    assert mix_uniform([5], lambda n: next(words)) == [(3 << 60) + 7 - 2**119]
+    words = iter([bytes(8), np.array([3, 7, 1, 2], dtype="<u8").tobytes()])
+    mixed = [(high << 60) + low - 2**119 for high, low in ((3, 7), (1, 2))]
+    assert mix_uniform([5, 6], lambda n: next(words)) == mixed
 
 
 def test_an_order_is_that_of_whole_numbers():
