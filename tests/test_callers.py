@@ -83,6 +83,8 @@ def fit_caught(estimator, y=Y):
     leaks = {leak for claim in claims for leak in claim.leaks}
     assert leaks <= {*ledger.spent.leaks}
     warned = [str(each.message) for each in caught]
+    # At the line outside of scikit-learn and of this package.
+    assert {each.filename for each in caught} <= {__file__}
     assert all(issubclass(each.category, PrivacyLeakWarning) for each in caught)
     assert all(any(text.startswith(LEAKS[leak]) for text in warned) for leak in leaks)
     return leaks

@@ -103,3 +103,9 @@ def test_targets_and_mechanisms_keep_plain_numbers():
     known = GaussianMechanism(np.float32(1), np.float32(1), 1e-5, n_outputs=np.int64(2))
     assert (type(known.sensitivity), type(known.epsilon)) == (float, float)
     assert type(known.n_outputs) is int
+
+
+def test_outputs_that_move_in_any_block_are_not_still():
+    values = np.zeros((CHUNK // 2, 3))
+    values[0, 0] = values[-1, 1] = 1.0
+    assert SampledPairs(values, None, np.zeros(3)).still().tolist() == [2]
