@@ -25,7 +25,6 @@ from skparisk.linear_model._cross_fitted import (
 from skparisk.linear_model._penalty_choice import PenaltyChooser
 from skparisk.queries import (
     LogisticRegressionQuery,
-    Query,
     RidgeQuery,
     UnitsQuery,
 )
@@ -317,6 +316,7 @@ class CorrectionMixin(BesidePublicMixin):
     # None for those that have no such parameter.
     combine: Any = None
     sampler_: SensitivitySampler | None
+    _release: Callable[..., Floats]
 
     def _check_combine(
         self, source: SensitivitySource, table: Reference | None
@@ -383,22 +383,28 @@ class CorrectionMixin(BesidePublicMixin):
                 "X_reference and y_reference; got 'reference'."
             )
 
-    def _as_asked(
+    def _release_penalized(
         self,
         source: SensitivitySource,
         query: Any,
-        usual: Any,
+        asked: Any,
         data: TrainingData,
-        start: PublicStart | None,
-    ) -> tuple[Query, PublicFit | None, TrainingData]:
-        """Return what is released, what with it is compared, and of which data."""
-        if start is None:
-            # No noise is a reason to depart from the usual penalty.
-            alone = query if usual is None else usual
-            return query, self._find_public_fit(source, alone, data), data
-        public = self._find_public_fit(source, start.usual, data)
-        assert isinstance(source, SensitivitySampler)
-        return start.query(query), public, data.of_rows(start.table, source)
+        unpack: Callable[[Any, Floats], None],
+        decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+    ) -> Any:
+        """Settle the penalty, which is returned; release, and serve the answer."""
+        usual = asked.usual(query)
+        start = self._find_start(source, query, usual, data)
+        query, self.penalty_choice_ = asked.settle(query, source, data, start)
+        # No noise is a reason to depart from the usual penalty.
+        alone = (usual or query) if start is None else start.usual
+        public = self._find_public_fit(source, alone, data)
+        asks = query
+        if start is not None:
+            asks, data = start.query(query), data.of_rows(start.table, source)
+        released = self._release(source, asks, data)
+        self._serve_with(start, released, public, unpack, decode)
+        return query.penalty
 
     def _serve_with(
         self,

@@ -65,15 +65,14 @@ def class_shares(
         return _shares(np.where(total > 0, sums, spare))
     if not public.any():
         return _shares(np.maximum(sums, 0.0) + 1.0)
-    weight = weight_of_classes(deviation, expected, n_trees)
+    weight = weight_of((deviation**2).sum(axis=1) / n_trees, expected)
     pooled = np.maximum(public + weight[:, None] * sums, 0.0)
     return _shares(np.where(pooled.any(axis=1, keepdims=True), pooled, public))
 
 
-def weight_of_classes(deviation: Floats, expected: Floats, n_trees: int) -> Floats:
-    """Return how much a record that was counted with noise counts, of each cell."""
-    noise = (deviation**2).sum(axis=1) / n_trees
-    return np.asarray(expected / (expected + noise))
+def weight_of(noise: Floats, signal: Floats) -> Floats:
+    """Return how much a record that was summed with noise counts, by variances."""
+    return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
 def votes(margins: Floats) -> Floats:
@@ -114,7 +113,7 @@ def target_means(
     noise = noise_of_totals(deviation, center, n_trees)
     if known:
         n_private = expected[:, None]
-        weight = weight_of_totals(noise, n_private, variance)
+        weight = weight_of(noise, n_private * variance)
         return np.asarray(center + weight * off / (public[:, :1] + weight * n_private))
     n_private = np.maximum(count, 0.0)
     # Of a cell that no sampled pair moved there is neither noise nor a record.
@@ -127,12 +126,6 @@ def noise_of_totals(deviation: Floats, center: Floats, n_trees: int) -> Floats:
     """Return the variance of the noise of totals, around the center of each cell."""
     noise = deviation[:, 1:] ** 2 + (center * deviation[:, :1]) ** 2
     return np.asarray(noise / n_trees)
-
-
-def weight_of_totals(noise: Floats, n_private: Floats, variance: Floats) -> Floats:
-    """Return how much a record that was summed with noise counts, of each cell."""
-    signal = n_private * variance
-    return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
 def below(shares: Floats, counts: Floats) -> Floats:
@@ -311,7 +304,6 @@ def _leave_residuals(
         addend,
         public.n_rows,
         leaves=leaves,
-        in_nodes=(),
         in_cells=in_cells,
         share=public.n_rows / n_known,
         squares=np.full(1 + len(unit), float(n_known)),  # of 1 each, in units
@@ -363,16 +355,16 @@ class LeafTemplate:
     n_records: float
     # The cells that sums were released of.
     leaves: Any
-    # Shape (n_nodes, n_columns). The same sums of public records, for each node of each
-    # tree; for margins counts of both classes.
-    in_nodes: tuple[Floats, ...]
-    # Shape (n_cells, n_columns). The same for each cell.
+    # Shape (n_cells, n_columns). The same sums of public records, for each cell; for
+    # margins counts of both classes.
     in_cells: Floats
     # Private records for each public one; 0 if targets of the latter are simulated, and
     # mean nothing.
     share: float
     # Shape (n_columns,). Sums of squares of what public records add.
     squares: Floats
+    # Shape (n_nodes, n_columns). As `in_cells`, for each node of trees that classify.
+    in_nodes: tuple[Floats, ...] = ()
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -421,12 +413,11 @@ class LeafTemplate:
         public = _count(self.addend, self.in_cells)
         expected = self.share * public
         if isinstance(self.addend, ClassAddend):
-            weight = weight_of_classes(deviation, expected, n_trees)
+            weight = weight_of((deviation**2).sum(axis=1) / n_trees, expected)
         else:
             center = self.in_cells[:, 1:] / public[:, None]
             noise = noise_of_totals(deviation, center, n_trees)
-            each = weight_of_totals(noise, expected[:, None], self._variance)
-            weight = each.mean(axis=1)
+            weight = weight_of(noise, expected[:, None] * self._variance).mean(axis=1)
         told = weight * expected
         return float(np.average(told / (public + told), weights=expected))
 
@@ -643,7 +634,6 @@ def make_centers_query(
         addend,
         public.n_rows,
         leaves=cells,
-        in_nodes=(),
         in_cells=in_cells,
         share=public.n_rows / n_rows(every) if public.table is not None else 0.0,
         squares=(added**2).sum(axis=0),
