@@ -164,8 +164,6 @@ def as_numbers(records: Any) -> Floats:
 
 # What records add
 
-_Moves: TypeAlias = tuple[float, float]
-
 
 def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
     """Return numbers in steps that sums of so many are exact on, a power of two.
@@ -176,16 +174,8 @@ def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
     return np.asarray(np.round(numbers * steps) / steps)
 
 
-def _largest_moves(relation: str, count: float, low: Floats, high: Floats) -> _Moves:
-    """Return `largest` of a count, and numbers between two ends."""
-    size, apart = np.maximum(high, -low), high - low
-    l1, squared = count + size.sum(), count**2 + (size**2).sum()
-    if relation != "replace-one":
-        return float(l1), math.sqrt(squared)
-    # In two cells of a tree, or in the same one, where only the numbers differ.
-    l1 = max(2 * l1, apart.sum())
-    l2 = math.sqrt(max(2 * squared, (apart**2).sum()))
-    return float(l1), l2
+# What a record adds to a cell: so much to a count, and numbers between two ends.
+_Ends: TypeAlias = tuple[float, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -201,13 +191,10 @@ class ClassAddend:
     def __call__(self, y: Any) -> Floats:
         return np.eye(self.n_columns)[label_codes(y, self.classes)]
 
-    def largest(self, relation: str) -> _Moves:
-        """Return the largest move of one tree's sums between neighbors.
-
-        In the l1 norm, and in the l2 norm.
-        """
-        moved = 2 if relation == "replace-one" else 1
-        return float(moved), math.sqrt(moved)
+    @property
+    def ends(self) -> _Ends:
+        """One to a count: another class has another count, as another cell has."""
+        return 1.0, np.zeros(0), np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -225,10 +212,9 @@ class MarginAddend:
     def __call__(self, y: Any) -> Floats:
         return np.asarray(2.0 * label_codes(y, self.classes)[:, None] - 1.0)
 
-    def largest(self, relation: str) -> _Moves:
-        # In two cells of a tree, or in one, where labels differ.
-        moved = 2.0 if relation == "replace-one" else 1.0
-        return moved, moved
+    @property
+    def ends(self) -> _Ends:
+        return 0.0, -np.ones(1), np.ones(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +266,9 @@ class TargetAddend:
         with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
             return np.clip(self.center + self.unit * values, self.low, self.high)
 
-    def largest(self, relation: str) -> _Moves:
-        return _largest_moves(relation, 1.0, self._add(self.low), self._add(self.high))
+    @property
+    def ends(self) -> _Ends:
+        return 1.0, self._add(self.low), self._add(self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,8 +282,9 @@ class ResidualAddend(TargetAddend):
     def __call__(self, y: Any) -> Floats:
         return super().__call__(y)[:, 1:]
 
-    def largest(self, relation: str) -> _Moves:
-        return _largest_moves(relation, 0.0, self._add(self.low), self._add(self.high))
+    @property
+    def ends(self) -> _Ends:
+        return 0.0, *super().ends[1:]
 
 
 Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
@@ -541,9 +529,15 @@ class LeafQuery(LearnedQuery, SumQuery):
         the square root of 2 T, attained by neighbors; T and its root with "add-remove".
         """
         check_relation(relation)
-        l1, l2 = self.addend.largest(relation)
+        count, low, high = self.addend.ends
+        size, apart = np.maximum(high, -low), high - low
+        l1, squared = count + size.sum(), count**2 + (size**2).sum()
+        if relation == "replace-one":
+            # In two cells of a tree, or in the same one, where only the numbers differ.
+            l1, squared = max(2 * l1, apart.sum()), max(2 * squared, (apart**2).sum())
         n_trees = self.leaves.n_trees
-        return n_trees * l1 if norm == "l1" else math.sqrt(n_trees) * l2
+        l2 = math.sqrt(n_trees) * math.sqrt(squared)
+        return float(n_trees * l1 if norm == "l1" else l2)
 
     @property
     def _question(self) -> list[Any]:
