@@ -273,11 +273,7 @@ def _check_sample(evidence: Evidence, m: int) -> None:
 
 
 def _check_evidence(claim: Claim, evidence: Any) -> None:
-    """Refuse what the evidence cannot carry.
-
-    Here are the rules of method and mechanism: no delta beside a risk over pair
-    and noise, one of them for noise whose loss has no bound, and so on.
-    """
+    """Refuse evidence that breaks the rules of its method and mechanism."""
     known = isinstance(evidence, Evidence)
     _require(known, f"evidence must be None or Evidence, got {evidence!r}.")
     _check_numbers(evidence)
@@ -432,10 +428,7 @@ def _least_deltas(name: str, levels: ArrayLike, shift: float) -> NDArray[np.floa
 def _exceeded(
     evidence: Any, shift: float, levels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the risks over the noise at which a pair exceeds levels.
-
-    Of the worst that is known: it differs in one output only.
-    """
+    """Return the risks over the noise at levels, for the worst pair that is known."""
     if math.isinf(shift):
         return np.ones(len(levels))
     if evidence.law not in LAWS:

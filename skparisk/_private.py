@@ -180,11 +180,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         table: Reference | None,
         people: Groups | None = None,
     ) -> TrainingData:
-        """Find out if the reference is private; warn, or refuse where that is worse.
-
-        Nothing of the private records is kept for it. Somebody who is among both
-        is found by an id of `people` as well.
-        """
+        """Warn of a private reference, by rows or ids of `people`, or refuse it."""
         draw = draw_members(source, X, people)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
@@ -231,11 +227,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         data: TrainingData,
         check: Callable[[SensitivitySampler], None] | None = None,
     ) -> NDArray[np.float64]:
-        """Answer with noise for a sampled or a declared sensitivity; keep the claim.
-
-        `check` may refuse the noise that a sampler was calibrated to, before anything
-        is charged.
-        """
+        """Answer with noise, unless `check` refuses it before any charge."""
         if isinstance(source, KnownSensitivity):
             return self._release_known(query, *data.in_domain(), source)
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere

@@ -127,10 +127,7 @@ class Groups(NamedTuple):
         return shares_people(given, self.private)
 
     def of_private(self, *parts: Any) -> tuple[Any, ...]:
-        """Return private records and targets person by person, if they are of people.
-
-        In the order in which people come, and each one's rows in theirs.
-        """
+        """Return records person by person, in the order in which these come."""
         people = private_people(
             self.private,
             n_rows(parts[0]),
@@ -181,13 +178,7 @@ class RowWeights(NamedTuple):
     def of_public(
         self, source: SensitivitySource, table: Reference | None
     ) -> Reference | None:
-        """Return the reference with the weights of its rows, if there are any.
-
-        Raises
-        ------
-        ValueError
-            If one side has weights and the other has none, or there is no table.
-        """
+        """Return the reference with its weights; refuse weights on one side alone."""
         fitted = getattr(source, "query_", None)
         known = None if fitted is None else fitted.sample_weights
         if self.private is not None and not isinstance(source, SensitivitySampler):
@@ -276,11 +267,7 @@ def read_as_public(
     *,
     classifies: bool = False,
 ) -> tuple[Any, Any]:
-    """Return private records and targets in the form of the public ones, if any.
-
-    Before anything else is done with them. Labels are read as one of the classes, when
-    these are known.
-    """
+    """Return private records and targets in the form of the public ones, if any."""
     if table is None and has_table(source):
         refuse_reference_in_other_units()
     known: Any = table
@@ -293,7 +280,7 @@ def read_as_public(
     form: PublicForm | None = getattr(known, "form", None)
     if form is None:
         return X, y
-    if classifies:
+    if classifies:  # labels are read as one of the classes, when these are known
         return form.read_features(X), y
     return read_like(form, X, y)
 
@@ -337,10 +324,7 @@ def reference_table(
     needs_y: bool = True,
     any_table: bool = False,
 ) -> Reference | None:
-    """Return the reference that `fit` was given, with its targets, if any.
-
-    Finite numbers alone, unless it may be any table, which may have labels as well.
-    """
+    """Return the reference of `fit`, if any: of finite numbers, or `any_table`."""
     if X is None and y is None and groups is None:
         return None
     refuse_reference_in_other_units("X_reference")

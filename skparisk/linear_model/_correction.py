@@ -147,10 +147,7 @@ class PublicStart:
     def of(
         cls, table: TableReference, usual: LinearQuery, n_records: int, *, chosen: bool
     ) -> Self | None:
-        """Return the fit on a table; None if there is none that is finite.
-
-        Its penalty is the usual one; if it is to be chosen, another that is better.
-        """
+        """Return the fit, of the best penalty if it is `chosen`; None if not finite."""
         fitted = cross_fitted(table, usual)
         if fitted is None:
             return None
@@ -232,10 +229,7 @@ class PublicStart:
         return float(1 - total)
 
     def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
-        """Return how much of a correction that was released to add to the fit.
-
-        All of one that is near the largest numbers, which nothing is computed of.
-        """
+        """Return how much of a correction to add: all, near the largest numbers."""
         asked: Any = sampler.query_
         query: CorrectionQuery = asked.correction
         assert isinstance(sampler.mechanism_, AdditiveNoise)
@@ -321,10 +315,7 @@ class CorrectionMixin(BesidePublicMixin):
     def _check_combine(
         self, source: SensitivitySource, table: Reference | None
     ) -> None:
-        """Refuse to correct where there are no public records, unless "auto".
-
-        And what an earlier correction has made of public records.
-        """
+        """Refuse a correction without public records, or of corrected ones."""
         if self.combine is not None:
             check_choice(self.combine, "combine", ("auto", "reference"))
         public = public_table(source, table)
@@ -479,10 +470,7 @@ def _penalties(
 
 
 def _score_outputs(query: LinearQuery, scales: Floats) -> Floats:
-    """Return what scores of size one are of released lines of coefficients.
-
-    Of more than two classes all have one, and these sum to 0.
-    """
+    """Return what unit scores are of coefficients; over two classes these sum to 0."""
     n_scores = len(scales)
     if query.classes is None or n_scores == 1:
         return np.diag(scales)

@@ -83,10 +83,7 @@ def split_records(
 
 
 def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> float:
-    """Return the sum of the scores of records, each a multiple of 2**-20 in [0, 1].
-
-    Nothing but the sum may tell about the records: no warning, no message of an error.
-    """
+    """Return the sum of scores, multiples of 2**-20 in [0, 1]; tell nothing else."""
     scores = None
     # That it failed is said below, outside, so that the error does not come along.
     with unseen():

@@ -129,14 +129,7 @@ def _tabulate(
 
 
 def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
-    """Return private and public records, person by person where people have several.
-
-    Raises
-    ------
-    ValueError
-        If one side has ids, and the other has records and no ids; or somebody is among
-        both.
-    """
+    """Return records person by person; refuse ids on one side, or of both sides."""
     *others, also = public
     X, y, *others = map(as_indexable, (X, y, *others))
     if (also is None) != (groups is None or others[0] is None):
@@ -158,10 +151,7 @@ def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
 
 
 def _count_public_records(estimators: Sequence[Any], n_records: int) -> int:
-    """Return the number of records that is public.
-
-    With "add-remove" that is what the sampler was given: there may be one less.
-    """
+    """Return the public number of records: that of a sampler, if it has one."""
     samplers = find_samplers(estimators)
     known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
     return max((number for number in known if number is not None), default=n_records)

@@ -87,10 +87,7 @@ def _is_projection(step: Any) -> bool:
 
 
 def transform_each(step: Any, X: Records) -> Records:
-    """Return what a fitted step, or none, makes of records that it sees one by one.
-
-    A ValueError unless that is one row for each record.
-    """
+    """Return what a fitted step makes of records one by one, a row for each."""
     if type(step) is FrozenEstimator:
         return transform_each(step.estimator, X)
     if type(step) is Pipeline:
@@ -125,10 +122,7 @@ def _with_rows(records: Records, n: int) -> Records:
 
 
 def _is_alike(find: Callable[[Any], Any], step: Any, X: Records, rtol: float) -> bool:
-    """Tell if the same is found where a step sees all records at once.
-
-    Of public records, whose errors are shown.
-    """
+    """Tell if a step makes the same of public records together as one by one."""
     apart = find(transform_each(step, X))
     if is_row_wise(step):
         return True
@@ -139,11 +133,7 @@ def _is_alike(find: Callable[[Any], Any], step: Any, X: Records, rtol: float) ->
 def _answer_each(
     answer: Callable[[Records], Any], X: Records, spare: Callable[[], Any]
 ) -> Any:
-    """Return the answer for some records, and a spare one for each that is refused.
-
-    Steps refuse records, as encoders do with categories that they do not know: an error
-    would tell of these. `answer` returns an array with a row for each record.
-    """
+    """Return a row for each record; a spare one where steps refuse: that would tell."""
     try:
         return answer(X)
     except Exception:  # of some record: each half is asked by itself
@@ -166,10 +156,7 @@ def as_numbers(records: Any) -> Floats:
 
 
 def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
-    """Return numbers in steps that sums of so many are exact on, a power of two.
-
-    A step is too small to be seen.
-    """
+    """Round numbers to steps, tiny powers of 2, that sums of so many are exact on."""
     steps = math.ldexp(1.0, _BITS - math.ceil(math.log2(n_records * largest)))
     return np.asarray(np.round(numbers * steps) / steps)
 
@@ -293,10 +280,7 @@ Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
 
 
 def as_tree_input(records: Any) -> Any:
-    """Return numbers as float32, the largest for larger ones.
-
-    Trees refuse others, which would tell of a private record.
-    """
+    """Return float32, clipped, as trees refuse larger numbers, which would tell."""
     if not issparse(records):
         numbers = np.asarray(records, dtype=np.float64)
         return np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float32, order="C")
@@ -413,10 +397,7 @@ class CenterCells:
         return _is_alike(as_numbers, self.before, X, 2.0**-20)
 
     def place(self, X: Any) -> tuple[NDArray[np.intp], Floats]:
-        """Return the cell of each record, and where it is from its center.
-
-        A record refused by a step before is placed at the first center.
-        """
+        """Return cells, and places from centers; refused records are at the first."""
         numbers = _answer_each(self._numbers, X, lambda: self.centers[:1])
         # Sums over columns depend on the order in memory, and so on who was refused.
         numbers = np.ascontiguousarray(numbers)

@@ -163,10 +163,7 @@ _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
 
 def find_last(estimator: Any, names: Collection[str]) -> Any:
-    """Return an estimator of scikit-learn of such a name, or None.
-
-    Itself, or the end of a pipeline.
-    """
+    """Return an estimator of such a name, or that at the end of a pipeline, or None."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     return last if known_class(last) in names else None
 
@@ -339,10 +336,7 @@ def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetA
 
 @dataclass(frozen=True, eq=False)
 class LeafTemplate:
-    """A fit to public records, whose trees are given leaf values from released sums.
-
-    Its splits, importances and numbers of records are of public records.
-    """
+    """A fit to public records, whose leaf values are given by released sums."""
 
     # Numbers that methods would need besides: none.
     needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
@@ -422,10 +416,7 @@ class LeafTemplate:
         return float(np.average(told / (public + told), weights=expected))
 
     def _by_cell(self, numbers: Floats) -> Floats:
-        """Return released numbers, or one for all, as columns for each cell.
-
-        Beside a count of 0, on which nothing depends, where none was released.
-        """
+        """Return numbers, or one for all, by cell; beside a count of 0 if need be."""
         n_cells, n_columns = self.in_cells.shape
         shape = n_cells, self.addend.n_columns
         sums = np.broadcast_to(numbers, math.prod(shape)).reshape(shape)
@@ -520,10 +511,7 @@ def _least_below(tree: Any, expected: Floats) -> Floats:
 def _cut(
     trees: Sequence[Any], expected: Sequence[Floats], fewest: float, n_columns: int
 ) -> tuple[tuple[NDArray[np.intp], ...], int]:
-    """Return the cells of leaves, and how many: as many as can be with enough records.
-
-    Other nodes have -1.
-    """
+    """Return the cells of leaves, -1 of others, and how many: all with enough rows."""
     least = [_least_below(tree, own) for tree, own in zip(trees, expected, strict=True)]
     ranked = np.sort(np.concatenate(least))[::-1]
     # A tree has one cell more than splits.

@@ -93,11 +93,7 @@ def main_methods(fitted: Any) -> tuple[str, ...]:
 def find_released(
     fits: Sequence[Any], points: Any, methods: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the places of the numbers that methods need of a fit to other records.
-
-    None, where they depend on nothing that differs among the fits. Whether they are
-    enough is told by `proven`.
-    """
+    """Return the places of numbers that methods may need of a fit to other records."""
     first, *others = [find_numbers(fitted) for fitted in fits]
     learned = [
         place
@@ -399,10 +395,7 @@ _FURTHER: dict[str, Callable[[Any, Numbers], Attributes]] = {
 
 
 def known_class(estimator: Any) -> str:
-    """Return the name of an estimator's class, if it is exactly one of scikit-learn.
-
-    Or of scipy; else "". Without an import, which would be of half of scikit-learn.
-    """
+    """Return the name of a class of scikit-learn or scipy, without an import; or ""."""
     kind = type(estimator)
     package = ".".join(kind.__module__.split(".")[:2])
     theirs = package.startswith(("sklearn.", "scipy."))
@@ -441,10 +434,7 @@ def structured_parts(fitted: Any) -> list[Any]:
 
 
 def learns_structure(fitted: Any) -> bool:
-    """Tell if words, arrays of several shapes, or chosen columns or rows were learned.
-
-    By the estimator itself, not by steps inside it.
-    """
+    """Tell if the estimator itself learned words, ragged arrays, or chosen columns."""
     if isinstance(fitted, FrozenEstimator):
         return False
     if hasattr(fitted, "get_support") or hasattr(fitted, "component_indices_"):
