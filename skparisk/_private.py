@@ -37,7 +37,7 @@ from skparisk._training_data import (
     TrainingData,
     draw_members,
     known_of,
-    learning_of,
+    reference_of,
     samples_training_data,
 )
 from skparisk._words import DOUBTS
@@ -184,8 +184,9 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         draw = draw_members(source, X, people)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
-        for each in (table, source):
-            refuse_learned_from(learning_of(each), features, targets)
+        for each in (table, reference_of(source)):
+            learning = getattr(each, "learning", None)
+            refuse_learned_from(learning, features, targets)
         own = RecordSketch.of(features, targets)
         known = Known(table, None if table is None else table.sketch)
         private = known.has(own)

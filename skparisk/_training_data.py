@@ -30,7 +30,6 @@ from skparisk.reference import (
     TableReference,
 )
 from skparisk.reference._base import is_reference
-from skparisk.reference._learning import Learning
 from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_records, as_targets, beside, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
@@ -235,12 +234,15 @@ def _as_weights(given: Any, size: int, of: str) -> NDArray[np.float64]:
     )
 
 
-def learning_of(known: Any) -> Learning | None:
-    """Return what the reference of a sampler, or one itself, was learned with."""
-    if isinstance(known, SensitivitySampler):
-        known = known.pairs_ if hasattr(known, "certificate_") else known.reference
-    learning: Learning | None = getattr(known, "learning", None)
-    return learning
+def reference_of(source: Any, table: Any = None) -> Any:
+    """Return a table, or else what a sampler has: pairs, a reference, or nothing."""
+    if table is not None or not isinstance(source, SensitivitySampler):
+        return table
+    if hasattr(source, "certificate_"):
+        return source.pairs_
+    given = source.reference
+    makes = callable(given) and not is_reference(given)
+    return CallableReference(given) if makes else given
 
 
 def public_table(source: Any, table: Reference | None) -> TableReference | str:
@@ -270,14 +272,7 @@ def read_as_public(
     """Return private records and targets in the form of the public ones, if any."""
     if table is None and has_table(source):
         refuse_reference_in_other_units()
-    known: Any = table
-    if table is None and isinstance(source, SensitivitySampler):
-        known = source.reference
-        if hasattr(source, "certificate_"):
-            known = source.pairs_
-        elif callable(known) and not is_reference(known):
-            known = CallableReference(known)
-    form: PublicForm | None = getattr(known, "form", None)
+    form: PublicForm | None = getattr(reference_of(source, table), "form", None)
     if form is None:
         return X, y
     if classifies:  # labels are read as one of the classes, when these are known
@@ -354,9 +349,4 @@ def reference_table(
 
 def known_of(sampler: SensitivitySampler) -> Known:
     """Return by what the reference of a sampler is known, before or after a fit."""
-    if hasattr(sampler, "certificate_"):
-        return Known(sampler.reference, sampler.pairs_.sketch)
-    given = sampler.reference
-    if callable(given) and not is_reference(given):
-        return Known(given, CallableReference(given).sketch)
-    return Known(given, getattr(given, "sketch", None))
+    return Known(sampler.reference, getattr(reference_of(sampler), "sketch", None))

@@ -19,7 +19,7 @@ from sklearn.utils import (
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._callers import leaks_around
-from skparisk._checks import check_n_jobs, check_verbose, private_people
+from skparisk._checks import check_n_jobs, check_verbose, private_people, seed_sequence
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk.core.checks import IncompatibleError, check_random_state, is_whole
@@ -362,12 +362,11 @@ class PrivateGridSearchCV(GridSearchCV):
         if any(shares_people(sampler.reference, groups) for sampler in samplers):
             raise ValueError(_SHARED)
         refuse_private_records([each.estimator for each in candidates], records)
-        entropy = check_random_state(self.random_state, "random_state").bytes(16)
         scorer = check_scoring(self.estimator, self.scoring, allow_none=True)
         task = Task(
             candidates,
             records,
-            np.random.SeedSequence(int.from_bytes(entropy, "little")),
+            seed_sequence(self.random_state),
             estimator=self.estimator,
             scoring=self.scoring,
             cv=self.cv,
