@@ -354,7 +354,9 @@ def _follow_from(evidence: Evidence | None) -> set[str]:
 def _check_carried(claim: Claim, evidence: Evidence) -> None:
     """Refuse numbers of a claim below what the evidence carries."""
     epsilon, delta, risk = claim.epsilon, claim.delta, claim.risk
-    ours, shift = evidence.law in OWN_NAMES, _shift_of(evidence)
+    ours, shift = evidence.law in OWN_NAMES, math.inf
+    if math.isfinite(evidence.sensitivity):  # over the noise scale, rounded down
+        shift = float(evidence.sensitivity / evidence.noise_scale * (1 - ROUNDING))
     both = claim.randomness == Scope.PAIR_AND_NOISE
     if evidence.n_pairs is not None:
         _check_rank(evidence, risk, claim.failure_prob)
@@ -378,13 +380,6 @@ def _check_carried(claim: Claim, evidence: Evidence) -> None:
         )
     if both and ours and 0 < epsilon < math.inf:
         _check_own_level(claim, evidence)
-
-
-def _shift_of(evidence: Any) -> float:
-    """Return the sensitivity over the noise scale, no larger than it is."""
-    if math.isinf(evidence.sensitivity):
-        return math.inf
-    return float(evidence.sensitivity / evidence.noise_scale * (1 - ROUNDING))
 
 
 def _check_rank(evidence: Any, risk: float, failure_prob: float) -> None:

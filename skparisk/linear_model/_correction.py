@@ -187,7 +187,9 @@ class PublicStart:
         back = np.eye(size)
         back[:n_features, :n_features] = np.diag(1 / units)
         back[n_features:, :n_features] = -center / units
-        scores = _score_outputs(usual, told.scales)
+        scores, n_scores = np.diag(told.scales), len(told.scales)
+        if usual.classes is not None and n_scores > 1:  # of all classes, with sum 0
+            scores = np.eye(n_scores + 1)[:, 1:] - 1 / (n_scores + 1)
         places = np.arange(len(scores) * size).reshape(len(scores), size)
         order = [*places[:, :n_features].ravel(), *places[:, n_features:].ravel()]
         return cls(
@@ -467,11 +469,3 @@ def _penalties(
         strengths = penalty_shares(len(classes)) / penalty
     each = [*(own / units) ** 2, *[0.0] * bool(query.fit_intercept)]
     return kron(strengths / n_rows, np.diag(each))
-
-
-def _score_outputs(query: LinearQuery, scales: Floats) -> Floats:
-    """Return what unit scores are of coefficients; over two classes these sum to 0."""
-    n_scores = len(scales)
-    if query.classes is None or n_scores == 1:
-        return np.diag(scales)
-    return np.eye(n_scores + 1)[:, 1:] - 1 / (n_scores + 1)

@@ -84,7 +84,10 @@ def choose_by_reference(task: Task) -> Choice:
             "records by selection='exponential'."
         )
     estimators = [candidate.estimator for candidate in candidates]
-    n_records = _count_public_records(estimators, len(records))
+    # With "add-remove" public is what a sampler was given: there may be one less.
+    samplers = find_samplers(estimators)
+    known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
+    n_records = max((n for n in known if n is not None), default=len(records))
     scores = simulate_scores(
         estimators,
         rows_of(X),
@@ -148,13 +151,6 @@ def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
         *(of_people(part, mine) for part in (X, y)),
         *(of_people(part, theirs) for part in others),
     )
-
-
-def _count_public_records(estimators: Sequence[Any], n_records: int) -> int:
-    """Return the public number of records: that of a sampler, if it has one."""
-    samplers = find_samplers(estimators)
-    known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
-    return max((number for number in known if number is not None), default=n_records)
 
 
 class PrivateGridSearchCV(GridSearchCV):

@@ -79,13 +79,6 @@ def is_row_wise(step: Any) -> bool:
     return package == "sklearn" and kind.__name__ in _ROW_WISE
 
 
-def _is_projection(step: Any) -> bool:
-    """Tell if a fitted step of scikit-learn projects centered records."""
-    ours = type(step).__module__.startswith("sklearn.decomposition.")
-    projects = type(step).__name__ in ("IncrementalPCA", "PCA", "TruncatedSVD")
-    return ours and projects and not getattr(step, "whiten", False)
-
-
 def transform_each(step: Any, X: Records) -> Records:
     """Return what a fitted step makes of records one by one, a row for each."""
     if type(step) is FrozenEstimator:
@@ -98,7 +91,10 @@ def transform_each(step: Any, X: Records) -> Records:
         return X
     if is_row_wise(step):
         return _with_rows(step.transform(X), n_rows(X))
-    if _is_projection(step) and not issparse(X):
+    ours = type(step).__module__.startswith("sklearn.decomposition.")
+    projects = type(step).__name__ in ("IncrementalPCA", "PCA", "TruncatedSVD")
+    plain = ours and projects and not getattr(step, "whiten", False)
+    if plain and not issparse(X):
         # Column by column: a product of matrices may round a row by its place.
         numbers = as_numbers(X) - getattr(step, "mean_", 0.0)
         return predict_linear(step.components_.ravel(), numbers, len(step.components_))

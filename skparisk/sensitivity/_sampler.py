@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -881,7 +880,10 @@ default="auto"
             charge=lambda certificate: self.claim_.charge,
             n_outputs=self.n_outputs_,
         )
-        with self._as_sampled():
+        # What steps of a pipeline hand on depends on the configuration.
+        known = get_config()
+        config = {k: v for k, v in self._config.items() if k in known}
+        with config_context(**config):
             released, _ = release(
                 plan,
                 private,
@@ -890,11 +892,6 @@ default="auto"
                 noise_random_state=self.noise_random_state,
             )
         return released
-
-    def _as_sampled(self) -> AbstractContextManager[None]:
-        """Use the configuration of the pairs: what steps hand on depends on it."""
-        known = get_config()
-        return config_context(**{k: v for k, v in self._config.items() if k in known})
 
     def _as_asked(
         self, X: Records, y: NDArray[Any] | None

@@ -378,7 +378,9 @@ class LeafTemplate:
 
     def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with leaf values from sums with noise of these deviations."""
-        values = self._as_leaf_values(self._values(answer, deviation))
+        values = self._values(answer, deviation)[:, None]
+        if isinstance(self.addend, TargetAddend):  # of one or more targets each
+            values = self.addend.as_targets(values[:, 0])[:, :, None]
         classifies = isinstance(self.addend, ClassAddend)
         pool = classifies and bool(self.share) and bool(deviation.any())
         served = copy.deepcopy(self.fitted)
@@ -449,12 +451,6 @@ class LeafTemplate:
             variance=self._variance,
             n_records=self.n_records,
         )
-
-    def _as_leaf_values(self, values: Floats) -> Floats:
-        """Return values as trees have them, (n_nodes, n_targets, n_values)."""
-        if isinstance(self.addend, TargetAddend):
-            return self.addend.as_targets(values)[:, :, None]
-        return values[:, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -452,16 +452,15 @@ def _transforms_alone(front: Any, points: Any) -> bool:
     mixed = np.random.default_rng(0).permutation(n)
     few = [mixed[row : row + 1] for row in range(min(n, _ALONE))]
     return all(
-        _are_alike(_transformed(front, take_rows(points, rows)), together[rows])
+        same_but_for(_SAME_ALONE, one, other)
         for rows in (*few, mixed[: n // 2], mixed[n // 2 :])
         if len(rows)
+        for one, other in zip(
+            _transformed(front, take_rows(points, rows)).T,
+            together[rows].T,
+            strict=True,
+        )
     )
-
-
-def _are_alike(one: Any, other: Any) -> bool:
-    """Tell if numbers are the same but for rounding, column by column."""
-    columns = zip(one.T, other.T, strict=True)
-    return all(same_but_for(_SAME_ALONE, *column) for column in columns)
 
 
 def _knows_its_rows(estimator: Any, steps: dict[str, Any], pool: RecordPool) -> bool:

@@ -330,11 +330,6 @@ def _nonnegative(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.maximum(numbers, 0.0)
 
 
-def _below_one(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return logarithms of probabilities of which the complement is taken."""
-    return np.minimum(logarithms, np.log1p(-_SMALL))
-
-
 def _in_order(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sort(numbers, axis=0)
 
@@ -364,7 +359,8 @@ _MENDS: dict[str, Callable[[Any], Any]] = {
     # Inside SplineTransformer; _t in scipy of 2024 and before.
     "BSpline.t": _in_order,
     "BSpline._t": _in_order,
-    "BernoulliNB.feature_log_prob_": _below_one,
+    # Logarithms of probabilities of which the complement is taken.
+    "BernoulliNB.feature_log_prob_": lambda x: np.minimum(x, np.log1p(-_SMALL)),
     "MiniBatchNMF.components_": _nonnegative,
     "NMF.components_": _nonnegative,
 }
