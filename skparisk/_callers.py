@@ -90,10 +90,7 @@ def leaks_around(
 
 
 def _learned_around(caller: Any) -> Leak | None:
-    """Return what an object learns besides that part of it which is fitted now.
-
-    Of those of scikit-learn: nobody knows what others do with records.
-    """
+    """Return what a scikit-learn object learns besides the part that is fitted now."""
     name, cv = type(caller).__name__, getattr(caller, "cv", None)
     if hasattr(caller, "best_index_"):
         return Leak.CHOSEN

@@ -63,10 +63,7 @@ def warn_private_reference() -> None:
 def check_bounds(
     bounds: Any, name: str, width: int | None = None
 ) -> NDArray[np.float64]:
-    """Return the lowest and the highest value of each column, (width, 2).
-
-    One pair may stand for all columns, where it is known how many there are.
-    """
+    """Return the ends of each column, (width, 2); one pair may stand for all."""
     try:
         ends = np.asarray(bounds, dtype=np.float64)
     except (TypeError, ValueError):

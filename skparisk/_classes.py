@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skparisk._checks import warn_private_classes
 from skparisk._private import PrivateMixin
-from skparisk._training_data import SensitivitySource
+from skparisk._training_data import SensitivitySource, reference_of
 from skparisk.core.claim import Leak
 from skparisk.core.release import silenced
 from skparisk.core.sealed import PublicForm, key_of
@@ -73,9 +73,7 @@ class PublicClasses:
         """Return the classes: declared, or of the reference, or else of the data."""
         known = public_labels(reference, y_reference)
         found = cls._find(declared, known, source, y)
-        domain = None if reference is None else reference.domain
-        if reference is None and isinstance(source, SensitivitySampler):
-            domain = _known_domain(source)
+        domain = getattr(reference_of(source, reference), "domain", None)
         return dataclasses.replace(found, unknown=found._index_of_unknown(domain))
 
     @classmethod
@@ -216,14 +214,6 @@ def _known_labels(sampler: SensitivitySampler) -> NDArray[Any] | None:
     if not is_reference(reference) or reference.targets is None:
         return None
     return _in_type(reference.targets, reference.form)
-
-
-def _known_domain(sampler: SensitivitySampler) -> Domain | None:
-    """Return what the reference of a sampler says that records may be."""
-    if hasattr(sampler, "certificate_"):
-        return sampler.pairs_.domain
-    domain: Domain | None = getattr(sampler.reference, "domain", None)
-    return domain
 
 
 def _in_type(labels: Any, form: PublicForm | None) -> NDArray[Any]:

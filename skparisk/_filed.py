@@ -273,11 +273,7 @@ def _check_sample(evidence: Evidence, m: int) -> None:
 
 
 def _check_evidence(claim: Claim, evidence: Any) -> None:
-    """Refuse what the evidence cannot carry.
-
-    Here are the rules of method and mechanism: no delta beside a risk over pair
-    and noise, one of them for noise whose loss has no bound, and so on.
-    """
+    """Refuse evidence that breaks the rules of its method and mechanism."""
     known = isinstance(evidence, Evidence)
     _require(known, f"evidence must be None or Evidence, got {evidence!r}.")
     _check_numbers(evidence)
@@ -358,7 +354,9 @@ def _follow_from(evidence: Evidence | None) -> set[str]:
 def _check_carried(claim: Claim, evidence: Evidence) -> None:
     """Refuse numbers of a claim below what the evidence carries."""
     epsilon, delta, risk = claim.epsilon, claim.delta, claim.risk
-    ours, shift = evidence.law in OWN_NAMES, _shift_of(evidence)
+    ours, shift = evidence.law in OWN_NAMES, math.inf
+    if math.isfinite(evidence.sensitivity):  # over the noise scale, rounded down
+        shift = float(evidence.sensitivity / evidence.noise_scale * (1 - ROUNDING))
     both = claim.randomness == Scope.PAIR_AND_NOISE
     if evidence.n_pairs is not None:
         _check_rank(evidence, risk, claim.failure_prob)
@@ -382,13 +380,6 @@ def _check_carried(claim: Claim, evidence: Evidence) -> None:
         )
     if both and ours and 0 < epsilon < math.inf:
         _check_own_level(claim, evidence)
-
-
-def _shift_of(evidence: Any) -> float:
-    """Return the sensitivity over the noise scale, no larger than it is."""
-    if math.isinf(evidence.sensitivity):
-        return math.inf
-    return float(evidence.sensitivity / evidence.noise_scale * (1 - ROUNDING))
 
 
 def _check_rank(evidence: Any, risk: float, failure_prob: float) -> None:
@@ -432,10 +423,7 @@ def _least_deltas(name: str, levels: ArrayLike, shift: float) -> NDArray[np.floa
 def _exceeded(
     evidence: Any, shift: float, levels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the risks over the noise at which a pair exceeds levels.
-
-    Of the worst that is known: it differs in one output only.
-    """
+    """Return the risks over the noise at levels, for the worst pair that is known."""
     if math.isinf(shift):
         return np.ones(len(levels))
     if evidence.law not in LAWS:

@@ -45,10 +45,14 @@ def whole_fit(fit: Fit) -> Fit:
     return hide_counts(cast(Fit, fit_whole))
 
 
+def fitted_names(estimator: object) -> list[str]:
+    """Return the names of fitted attributes."""
+    return [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
+
+
 def _forget(estimator: object) -> None:
-    for name in list(vars(estimator)):
-        if name.endswith("_") and not name.startswith("_"):
-            delattr(estimator, name)
+    for name in fitted_names(estimator):
+        delattr(estimator, name)
 
 
 def _is_dask(data: Any) -> bool:

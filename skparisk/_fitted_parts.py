@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
+from skparisk._fitted import fitted_names
 from skparisk.core.checks import PrivacyLeakWarning, warn_caller
 from skparisk.core.release import forgetting, silenced
 from skparisk.core.sealed import copy_records, take_rows
@@ -104,15 +105,7 @@ def _that_learned(frozen: Sequence[Any], estimator: Any, X: Any, y: Any) -> list
 
 
 def _is_fitted(part: Any) -> bool:
-    return isinstance(part, BaseEstimator) and bool(_learned(part))
-
-
-def _learned(part: Any) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in vars(part).items()
-        if name.endswith("_") and not name.startswith("_")
-    }
+    return isinstance(part, BaseEstimator) and bool(fitted_names(part))
 
 
 def _thaw(estimator: Any) -> Any:
@@ -134,10 +127,10 @@ def _learned_the_same(one: Any, other: Any) -> bool:
         return False
     numbers = [
         {
-            name: np.asarray(value)
-            for name, value in _learned(part).items()
-            if isinstance(value, np.ndarray | float)
-            and np.asarray(value).dtype.kind == "f"
+            name: np.asarray(vars(part)[name])
+            for name in fitted_names(part)
+            if isinstance(vars(part)[name], np.ndarray | float)
+            and np.asarray(vars(part)[name]).dtype.kind == "f"
         }
         for part in (one, other)
     ]

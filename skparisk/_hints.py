@@ -128,10 +128,7 @@ def _drowns(model: Any) -> bool:
 
 
 def advise(model: Any, *, command_line: bool = False) -> str:
-    """Return what to say of a private estimator that is fitted; "" if nothing.
-
-    In parameters of Python, or in options of the command line.
-    """
+    """Return advice, in terms of Python or of the command line; "" if there is none."""
     ratio = model.noise_to_spread_
     said = []
     if Doubt.MADE_UP in model.certificate_.doubts:
@@ -219,10 +216,7 @@ def _say_what_is_private(model: Any, compared: Any) -> list[str]:
 
 
 def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
-    """Return what would lessen the noise, as it is to be set; what helps most first.
-
-    `ratio` is that of the noise now, against which others are tried, if it is known.
-    """
+    """Return settings for less noise, best first, against its `ratio` if known."""
     sampler = model.sampler_
     n_outputs = model._noise_deviations().size
     fewer = [f"fewer than {n_outputs} released numbers"] * (n_outputs > _FEW_OUTPUTS)

@@ -37,7 +37,7 @@ from skparisk._training_data import (
     TrainingData,
     draw_members,
     known_of,
-    learning_of,
+    reference_of,
     samples_training_data,
 )
 from skparisk._words import DOUBTS
@@ -180,16 +180,13 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         table: Reference | None,
         people: Groups | None = None,
     ) -> TrainingData:
-        """Find out if the reference is private; warn, or refuse where that is worse.
-
-        Nothing of the private records is kept for it. Somebody who is among both
-        is found by an id of `people` as well.
-        """
+        """Warn of a private reference, by rows or ids of `people`, or refuse it."""
         draw = draw_members(source, X, people)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
-        for each in (table, source):
-            refuse_learned_from(learning_of(each), features, targets)
+        for each in (table, reference_of(source)):
+            learning = getattr(each, "learning", None)
+            refuse_learned_from(learning, features, targets)
         own = RecordSketch.of(features, targets)
         known = Known(table, None if table is None else table.sketch)
         private = known.has(own)
@@ -231,11 +228,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         data: TrainingData,
         check: Callable[[SensitivitySampler], None] | None = None,
     ) -> NDArray[np.float64]:
-        """Answer with noise for a sampled or a declared sensitivity; keep the claim.
-
-        `check` may refuse the noise that a sampler was calibrated to, before anything
-        is charged.
-        """
+        """Answer with noise, unless `check` refuses it before any charge."""
         if isinstance(source, KnownSensitivity):
             return self._release_known(query, *data.in_domain(), source)
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere

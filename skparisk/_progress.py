@@ -12,11 +12,7 @@ _NAME = "sampling pairs"
 
 
 class Progress:
-    """Show how many pairs are done, how fast, and how long the rest will take.
-
-    With tqdm where it is installed, else by lines on the standard error stream; nothing
-    if it is not `shown`.
-    """
+    """Show pairs done, their rate and the time left: by tqdm, or by lines on stderr."""
 
     def __init__(self, total: int, *, shown: bool) -> None:
         self._total, self._shown = total, shown

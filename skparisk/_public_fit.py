@@ -251,10 +251,7 @@ class BesidePublicMixin:
     def _find_public_fit(
         source: SensitivitySource, query: Query, data: TrainingData
     ) -> PublicFit | None:
-        """Return the fit on public records that a release is compared with, if any.
-
-        Before the release, after which the reference is no longer there.
-        """
+        """Return the fit to compare with, while the reference is still there."""
         table = data.table if source == "bound" else public_table(source, data.table)
         if not isinstance(table, TableReference) or data.reference_is_private:
             return None

@@ -26,10 +26,7 @@ def floor_text(value: float, n_digits: int = 6) -> str:
 
 
 def guesses_text(advantage: float) -> str:
-    """Write how many of 100 guesses are right at most, if either answer is as likely.
-
-    Rounded up, to one decimal.
-    """
+    """Write how many of 100 guesses are right at most, rounded up to one decimal."""
     tenths = math.ceil(500 * (1 + decimal(advantage)))
     return f"{tenths / 10:g}"
 

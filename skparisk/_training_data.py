@@ -30,7 +30,6 @@ from skparisk.reference import (
     TableReference,
 )
 from skparisk.reference._base import is_reference
-from skparisk.reference._learning import Learning
 from skparisk.reference._parted import read_like
 from skparisk.reference._records import Schema, as_records, as_targets, beside, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
@@ -127,10 +126,7 @@ class Groups(NamedTuple):
         return shares_people(given, self.private)
 
     def of_private(self, *parts: Any) -> tuple[Any, ...]:
-        """Return private records and targets person by person, if they are of people.
-
-        In the order in which people come, and each one's rows in theirs.
-        """
+        """Return records person by person, in the order in which these come."""
         people = private_people(
             self.private,
             n_rows(parts[0]),
@@ -181,13 +177,7 @@ class RowWeights(NamedTuple):
     def of_public(
         self, source: SensitivitySource, table: Reference | None
     ) -> Reference | None:
-        """Return the reference with the weights of its rows, if there are any.
-
-        Raises
-        ------
-        ValueError
-            If one side has weights and the other has none, or there is no table.
-        """
+        """Return the reference with its weights; refuse weights on one side alone."""
         fitted = getattr(source, "query_", None)
         known = None if fitted is None else fitted.sample_weights
         if self.private is not None and not isinstance(source, SensitivitySampler):
@@ -244,12 +234,15 @@ def _as_weights(given: Any, size: int, of: str) -> NDArray[np.float64]:
     )
 
 
-def learning_of(known: Any) -> Learning | None:
-    """Return what the reference of a sampler, or one itself, was learned with."""
-    if isinstance(known, SensitivitySampler):
-        known = known.pairs_ if hasattr(known, "certificate_") else known.reference
-    learning: Learning | None = getattr(known, "learning", None)
-    return learning
+def reference_of(source: Any, table: Any = None) -> Any:
+    """Return a table, or else what a sampler has: pairs, a reference, or nothing."""
+    if table is not None or not isinstance(source, SensitivitySampler):
+        return table
+    if hasattr(source, "certificate_"):
+        return source.pairs_
+    given = source.reference
+    makes = callable(given) and not is_reference(given)
+    return CallableReference(given) if makes else given
 
 
 def public_table(source: Any, table: Reference | None) -> TableReference | str:
@@ -276,24 +269,13 @@ def read_as_public(
     *,
     classifies: bool = False,
 ) -> tuple[Any, Any]:
-    """Return private records and targets in the form of the public ones, if any.
-
-    Before anything else is done with them. Labels are read as one of the classes, when
-    these are known.
-    """
+    """Return private records and targets in the form of the public ones, if any."""
     if table is None and has_table(source):
         refuse_reference_in_other_units()
-    known: Any = table
-    if table is None and isinstance(source, SensitivitySampler):
-        known = source.reference
-        if hasattr(source, "certificate_"):
-            known = source.pairs_
-        elif callable(known) and not is_reference(known):
-            known = CallableReference(known)
-    form: PublicForm | None = getattr(known, "form", None)
+    form: PublicForm | None = getattr(reference_of(source, table), "form", None)
     if form is None:
         return X, y
-    if classifies:
+    if classifies:  # labels are read as one of the classes, when these are known
         return form.read_features(X), y
     return read_like(form, X, y)
 
@@ -337,10 +319,7 @@ def reference_table(
     needs_y: bool = True,
     any_table: bool = False,
 ) -> Reference | None:
-    """Return the reference that `fit` was given, with its targets, if any.
-
-    Finite numbers alone, unless it may be any table, which may have labels as well.
-    """
+    """Return the reference of `fit`, if any: of finite numbers, or `any_table`."""
     if X is None and y is None and groups is None:
         return None
     refuse_reference_in_other_units("X_reference")
@@ -370,9 +349,4 @@ def reference_table(
 
 def known_of(sampler: SensitivitySampler) -> Known:
     """Return by what the reference of a sampler is known, before or after a fit."""
-    if hasattr(sampler, "certificate_"):
-        return Known(sampler.reference, sampler.pairs_.sketch)
-    given = sampler.reference
-    if callable(given) and not is_reference(given):
-        return Known(given, CallableReference(given).sketch)
-    return Known(given, getattr(given, "sketch", None))
+    return Known(sampler.reference, getattr(reference_of(sampler), "sketch", None))

@@ -158,7 +158,9 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         """
         source = self._check_privacy({})
         order = check_at_least(self.order, "order", 1)
-        box = _check_box(self.bounds)
+        listed = isinstance(self.bounds, Sequence | np.ndarray)
+        single = listed and all(map(np.isscalar, self.bounds))
+        box = check_bounds([self.bounds] if single else self.bounds, "bounds")
         table = reference_table(X_reference, None, needs_y=False)
         Groups().check(source, table)
         private, _ = read_as_public(source, table, X)
@@ -210,14 +212,6 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return the sum of `score_samples`; of private points it is a release."""
         return float(self.score_samples(X).sum())
-
-
-def _check_box(bounds: Any) -> NDArray[np.float64]:
-    """Return one pair for all features, or one for each."""
-    single = isinstance(bounds, Sequence | np.ndarray) and all(
-        np.isscalar(bound) for bound in bounds
-    )
-    return check_bounds([bounds] if single else bounds, "bounds")
 
 
 def _positive_mass(polynomial: BernsteinPolynomial) -> float:

@@ -400,8 +400,9 @@ def _sums(
         y, layers = y[:, 0], _layers(y[:, 1].astype(np.intp))
     mean = np.zeros((1, n_sums))
     with np.errstate(all="ignore"), silenced():
+        score = partial(_of_one_kind, rule, n_sums, model, bounds)
         for rows, shares in layers:
-            each = _each_or_worst(rule, n_sums, model, X, y, bounds, rows)
+            each = _each_or_worst(score, take_rows(X, rows), y[rows])
             mean = mean + np.clip(each, 0.0, 1.0) * shares
     parts = np.clip(mean, 0.0, 1.0) * rule.parts
     whole = np.floor(parts) if of_people and n_sums > 1 else np.rint(parts)
@@ -433,13 +434,7 @@ def _beside(y: NDArray[Any], people: People) -> NDArray[Any]:
 
 
 def _each_or_worst(
-    rule: _Scoring,
-    n_sums: int,
-    model: Any,
-    X: Any,
-    y: NDArray[Any],
-    bounds: Any,
-    rows: NDArray[np.intp],
+    score: Callable[..., NDArray[np.float64]], X: Any, y: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return the scores of some records; those that the model fails on have the worst.
 
@@ -451,15 +446,12 @@ def _each_or_worst(
     may not take: records whose values have other types are scored apart, in as large a
     table.
     """
-    X, y = take_rows(X, rows), y[rows]
-    alike, scores = _of_types(X), np.empty((len(y), n_sums))
+    alike, scores = _of_types(X), np.zeros((len(y), 1))
     for number in range(alike.max() + 1):
         own = alike == number
         places = np.where(own, np.arange(len(y)), np.argmax(own))
-        each = _of_one_kind(
-            rule, n_sums, model, take_rows(X, places), y[places], bounds
-        )
-        scores[own] = each[own]
+        each = score(take_rows(X, places), y[places])
+        scores = np.where(own[:, None], each, scores)
     return scores
 
 
@@ -473,7 +465,7 @@ def _of_types(X: Any) -> NDArray[np.intp]:
 
 
 def _of_one_kind(
-    rule: _Scoring, n_sums: int, model: Any, X: Any, y: NDArray[Any], bounds: Any
+    rule: _Scoring, n_sums: int, model: Any, bounds: Any, X: Any, y: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return the scores of records whose values have the same types."""
 

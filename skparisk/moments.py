@@ -114,10 +114,7 @@ class ReleasedSums:
         return self.matrix[1:, 1:] - self.n_records * np.outer(mean, mean)
 
     def noise_size(self, columns: Columns) -> float:
-        """Return the spectral norm of the noise in products of columns, in the median.
-
-        By draws of normal noise of the same covariance, with a fixed seed.
-        """
+        """Return the median spectral norm of seeded draws of the noise in products."""
         i, j = self.places
         among = np.flatnonzero(np.isin(i, columns + 1) & np.isin(j, columns + 1))
         rng, shape = np.random.default_rng(0), (_N_DRAWS, len(among))
@@ -153,14 +150,6 @@ def positive_part(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the nearest positive semidefinite matrix, as eigenvalues and vectors."""
     values, vectors = np.linalg.eigh(matrix)
     return values.clip(min=0.0), vectors
-
-
-def damped_inverse(matrix: Floats, penalty: float) -> Floats:
-    """Return the inverse of its positive part and a penalty, where that is above 0."""
-    values, vectors = positive_part(matrix)
-    damped, shares = values + penalty, np.zeros_like(values)
-    np.divide(1.0, damped, out=shares, where=damped > _TINY * damped.max())
-    return np.asarray((vectors * shares) @ vectors.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -467,18 +456,17 @@ def fit_ridge(
 
 
 def fit_damped(sums: ReleasedSums, features: Columns, targets: Columns) -> MomentsRidge:
-    """Return ridge regression with a penalty as large as the noise wants it.
-
-    In scales, and of the intercept as well, as the coefficient of a constant column:
-    the means are noisy, too.
-    """
+    """Return ridge regression, also of the intercept, with a penalty like the noise."""
     rows = np.concatenate([[0], features + 1])
     matrix = sums.matrix[np.ix_(rows, rows)]
     penalty = sums.noise_size(features)
     usual = np.trace(matrix[1:, 1:]) / len(features) / sums.n_records
     units = np.ones(len(rows))
     units[0] = _CONSTANT * math.sqrt(max(usual, 2.0**-10))
-    inverse = damped_inverse(units[:, None] * matrix * units, penalty)
+    values, vectors = positive_part(units[:, None] * matrix * units)
+    damped, shares = values + penalty, np.zeros_like(values)
+    np.divide(1.0, damped, out=shares, where=damped > _TINY * damped.max())
+    inverse = (vectors * shares) @ vectors.T
     products = units[:, None] * sums.matrix[np.ix_(rows, targets + 1)]
     theta = units[:, None] * (inverse @ products)
     model = _in_units(sums, theta[0], theta[1:], features, targets)
@@ -536,29 +524,6 @@ def fit_ols(sums: ReleasedSums, features: Columns, target: int) -> MomentsOLS:
     model.intercept_stderr_, model.stderr_ = float(errors[0]), errors[1:]
     model.residual_variance_ = variance * float(unit) ** 2
     model.dof_ = dof
-    return model
-
-
-def fit_pca(
-    covariance: Floats, mean: Floats, n_components: int, features: Columns
-) -> MomentsPCA:
-    """Return the directions of most variance."""
-    k = check_at_least(n_components, "n_components", 1)
-    if k > len(features):
-        raise ValueError(
-            f"n_components must be at most the {len(features)} features, got {k}."
-        )
-    values, vectors = positive_part(covariance[np.ix_(features, features)])
-    order = np.argsort(-values)[:k]
-    components = vectors[:, order].T
-    largest = np.argmax(np.abs(components), axis=1)
-    components *= np.sign(components[np.arange(k), largest])[:, None]
-    model = MomentsPCA()
-    model.components_, model.mean_ = components, mean[features]
-    model.explained_variance_ = values[order]
-    total = values.sum()
-    shares = np.divide(values[order], total, out=np.zeros(k), where=total > 0)
-    model.explained_variance_ratio_ = shares
     return model
 
 
@@ -883,7 +848,23 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             If a parameter is out of range.
         """
         columns = self._columns(features)
-        model = fit_pca(self.covariance(), self.mean(), n_components, columns)
+        k = check_at_least(n_components, "n_components", 1)
+        if k > len(columns):
+            raise ValueError(
+                f"n_components must be at most the {len(columns)} features, got {k}."
+            )
+        chosen = self.covariance()[np.ix_(columns, columns)]
+        values, vectors = positive_part(chosen)
+        order = np.argsort(-values)[:k]
+        components = vectors[:, order].T
+        largest = np.argmax(np.abs(components), axis=1)
+        components *= np.sign(components[np.arange(k), largest])[:, None]
+        model = MomentsPCA()
+        model.components_, model.mean_ = components, self.mean()[columns]
+        model.explained_variance_ = values[order]
+        total = values.sum()
+        shares = np.divide(values[order], total, out=np.zeros(k), where=total > 0)
+        model.explained_variance_ratio_ = shares
         return model.of(self, columns)
 
     def mean(self) -> Floats:

@@ -180,10 +180,7 @@ class NeighborPairs:
 def known_pairs(
     pool: RecordPool, rows: NDArray[np.intp], rng: np.random.Generator
 ) -> NeighborPairs:
-    """Return pairs of databases of known rows, of which the last replaces the first.
-
-    One pair for each line of `rows`; records are in a random order.
-    """
+    """Return a pair for each line of rows, shuffled, whose last replaces the first."""
     drawn = DrawnRecords(pool, rows[:, [0, -1]], lambda: rows[:, 1:-1], rng)
     return NeighborPairs(drawn, rows.shape[1] - 1, 1)
 
@@ -246,10 +243,7 @@ def draw_pairs(
     n_neighbors: int = 1,
     tried: bool = False,
 ) -> NeighborPairs:
-    """Draw databases start, ..., start + size - 1 and their neighbors.
-
-    Tried pairs (`tried`) calibrate nothing.
-    """
+    """Draw databases from `start` on and their neighbors; `tried` calibrate nothing."""
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     drawn = _in_form(source.draw(start, size, rng), form)
     return NeighborPairs(drawn, n_records, n_neighbors, None if tried else start)

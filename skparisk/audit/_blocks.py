@@ -31,11 +31,7 @@ LEAST_RECORDS = 20
 
 @dataclass(frozen=True, eq=False)
 class BlockJudge:
-    """Tell whether the pair of a block exceeds the level, at calibrated noise.
-
-    All fields are public: the answer is a function of the block, and of random numbers
-    that depend on no record.
-    """
+    """Tell if the pair of a block exceeds the level. All fields are public."""
 
     query: Query
     n_records: int

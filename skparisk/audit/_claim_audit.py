@@ -195,10 +195,7 @@ def _first_fit(estimator: Any, database: Records, params: Mapping[str, Any]) -> 
 
 
 def places_of(fits: list[Any]) -> dict[str, int]:
-    """Return the numbers to look at, and how many there are at each place.
-
-    Those that differ among fits if any do; parameters are no result of a fit.
-    """
+    """Return the sizes of numbers by place: of those that differ among fits, or all."""
     sizes: dict[str, int] = {}
     values: dict[str, list[bytes]] = {}
     for fitted in fits:

@@ -28,20 +28,14 @@ LARGEST_SHARE = 0.9
 
 
 class CountNoise(NamedTuple):
-    """Discrete Laplace noise for a count: z has a probability as exp(-|z| level).
-
-    The level is `divisor / scale`, at most the privacy level that it was made for.
-    """
+    """Discrete Laplace noise: z has a probability as exp(-|z| divisor / scale)."""
 
     divisor: int
     scale: int
 
     @classmethod
     def at(cls, epsilon: float) -> CountNoise:
-        """Return the noise of a privacy level, for a count that one record moves by 1.
-
-        The level is rounded down to a multiple of 2**-40, and 2**12 is the largest.
-        """
+        """Return noise of a level, rounded down to a multiple of 2**-40, <= 2**12."""
         scale = 2**_NOISE_BITS
         divisor = math.floor(Fraction(check_positive(epsilon, "epsilon")) * scale)
         if divisor < 2**20:

@@ -41,10 +41,7 @@ class Counts(NamedTuple):
 
 
 class Event(NamedTuple):
-    """The releases with a score that is not below a threshold, times a sign.
-
-    That is -1 if they are likelier of the second database.
-    """
+    """The releases whose score, times a sign, reaches a threshold."""
 
     score: _Score
     threshold: float
@@ -70,11 +67,7 @@ def learn_event(
     delta: float,
     rng: np.random.Generator,
 ) -> Event:
-    """Return the event that promises the largest level.
-
-    One half of the rows makes scores, the other one chooses among them and their
-    thresholds, by limits that are as strict as a choice among so many asks for.
-    """
+    """Return the event of the largest level, with scores from half of the rows."""
     half = len(first) // 2
     found = []
     for words, score in _scores(first[:half], second[:half], rng):
@@ -110,10 +103,7 @@ def _at_thresholds(
 def _limits(
     hits: NDArray[Any], others: NDArray[Any], n: int, alpha: float
 ) -> tuple[_Floats, _Floats]:
-    """Return exact binomial limits, each missed with probability alpha / 2 at most.
-
-    A lower one for `hits` and an upper one for `others` (Clopper and Pearson 1934).
-    """
+    """Return a lower and an upper limit, each missed at alpha / 2 (Clopper-Pearson)."""
     low = np.zeros(len(hits))
     some = hits > 0
     low[some] = betaincinv(hits[some], n - hits[some] + 1, alpha / 2)
@@ -170,16 +160,14 @@ def _units_of(first: _Floats, second: _Floats) -> _Score:
 def _fit_logistic(
     units: _Score, first: _Floats, second: _Floats, rng: np.random.Generator
 ) -> _Score:
-    """Return logistic regression on numbers, sizes, and how much nearer a center is.
-
-    The last of these is the exact loss of Laplace noise; the first that of Gaussian.
-    """
+    """Return logistic regression on numbers, sizes and closeness to a center."""
     from sklearn.linear_model import LogisticRegression
 
     centers = np.median(units(first), axis=0), np.median(units(second), axis=0)
 
     def features(rows: _Floats) -> _Floats:
         x = units(rows)
+        # The exact loss of Laplace noise; x is that of Gaussian noise.
         near = np.abs(x - centers[1]) - np.abs(x - centers[0])
         return np.hstack([near, x, np.abs(x)])
 
@@ -212,10 +200,7 @@ def _score_symbols(
     column: int,
     code: Callable[[_Floats], NDArray[np.int64]],
 ) -> _Score | None:
-    """Return the logarithm of how much likelier a symbol is, 0 for those not seen.
-
-    None where hardly any symbol is seen twice.
-    """
+    """Return log likelihood ratios of symbols, or None if hardly any repeats."""
 
     def codes_of(rows: _Floats) -> NDArray[np.int64]:
         return code(np.ascontiguousarray(rows[:, column]))

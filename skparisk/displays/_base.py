@@ -71,10 +71,7 @@ def log_scale(ax: Any, axis: str) -> None:
 def fit_levels(
     ax: Any, shown: Floats, limits: tuple[float, float] = (math.inf, 0.0)
 ) -> None:
-    """Scale the horizontal axis to positive values, within no less than its limits.
-
-    Logarithmically, if they span more than a decade.
-    """
+    """Scale the horizontal axis to positive values: by logarithms over a decade."""
     if len(shown) and shown.max() > 10 * shown.min():
         log_scale(ax, "x")
     if len(shown) and ax.get_xscale() == "log":

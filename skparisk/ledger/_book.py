@@ -570,10 +570,7 @@ class FileBook(Book):
             return self._connection.execute(statement, values).fetchall()
 
     def _catch_up(self) -> None:
-        """Check that the lines that were read are there, and read those that are new.
-
-        The first time all of the file is checked.
-        """
+        """Check known lines, at first the whole file, and read new ones."""
         known = len(self.hashes)
         if self._execute("PRAGMA journal_mode") != [("delete",)]:
             raise LedgerError(
@@ -652,10 +649,7 @@ def _create_file(path: str) -> None:
 def _transaction(
     path: str, known: os.stat_result | None = None
 ) -> Iterator[sqlite3.Connection]:
-    """Lock a database until the transaction is over: for good, or as if never begun.
-
-    Who has several has to lock them in the order of their paths.
-    """
+    """Lock a database for a transaction; of several, in the order of their paths."""
     import sqlite3
 
     if any(other >= path for other in _here.open):
@@ -736,11 +730,7 @@ def _translated(path: str) -> Iterator[None]:
 
 
 def network_type(path: str, mounts: str) -> str | None:
-    """Return the type of the network file system of a path; None: local, or unknown.
-
-    `path` is absolute and without links; `mounts` is what Linux has in
-    :file:`/proc/self/mountinfo`, empty if nothing is known.
-    """
+    """Return the type of a network file system by `mounts`; None: local, or unknown."""
     if re.match(r"\\\\(\?\\UNC\\|[^?.\\])", path):
         return "UNC path"
     longest, kind = "", ""

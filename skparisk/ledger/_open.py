@@ -296,10 +296,7 @@ def spend(*releases: Any, note: str = "") -> None:
 
 
 def tell_open(*, note: str, **codes: Iterable[Any]) -> Certificate:
-    """Tell all open ledgers what leaked beside releases, or what these rest on.
-
-    That is no release: return the certificate that has nothing but the codes.
-    """
+    """Tell open ledgers of leaks and assumptions; return these as a certificate."""
     told = compose_basic([]).weaken(**codes)  # type: ignore[arg-type]
     spend(told, note=note)
     return told

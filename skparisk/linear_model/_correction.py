@@ -25,7 +25,6 @@ from skparisk.linear_model._cross_fitted import (
 from skparisk.linear_model._penalty_choice import PenaltyChooser
 from skparisk.queries import (
     LogisticRegressionQuery,
-    Query,
     RidgeQuery,
     UnitsQuery,
 )
@@ -148,10 +147,7 @@ class PublicStart:
     def of(
         cls, table: TableReference, usual: LinearQuery, n_records: int, *, chosen: bool
     ) -> Self | None:
-        """Return the fit on a table; None if there is none that is finite.
-
-        Its penalty is the usual one; if it is to be chosen, another that is better.
-        """
+        """Return the fit, of the best penalty if it is `chosen`; None if not finite."""
         fitted = cross_fitted(table, usual)
         if fitted is None:
             return None
@@ -191,7 +187,9 @@ class PublicStart:
         back = np.eye(size)
         back[:n_features, :n_features] = np.diag(1 / units)
         back[n_features:, :n_features] = -center / units
-        scores = _score_outputs(usual, told.scales)
+        scores, n_scores = np.diag(told.scales), len(told.scales)
+        if usual.classes is not None and n_scores > 1:  # of all classes, with sum 0
+            scores = np.eye(n_scores + 1)[:, 1:] - 1 / (n_scores + 1)
         places = np.arange(len(scores) * size).reshape(len(scores), size)
         order = [*places[:, :n_features].ravel(), *places[:, n_features:].ravel()]
         return cls(
@@ -233,10 +231,7 @@ class PublicStart:
         return float(1 - total)
 
     def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
-        """Return how much of a correction that was released to add to the fit.
-
-        All of one that is near the largest numbers, which nothing is computed of.
-        """
+        """Return how much of a correction to add: all, near the largest numbers."""
         asked: Any = sampler.query_
         query: CorrectionQuery = asked.correction
         assert isinstance(sampler.mechanism_, AdditiveNoise)
@@ -317,14 +312,12 @@ class CorrectionMixin(BesidePublicMixin):
     # None for those that have no such parameter.
     combine: Any = None
     sampler_: SensitivitySampler | None
+    _release: Callable[..., Floats]
 
     def _check_combine(
         self, source: SensitivitySource, table: Reference | None
     ) -> None:
-        """Refuse to correct where there are no public records, unless "auto".
-
-        And what an earlier correction has made of public records.
-        """
+        """Refuse a correction without public records, or of corrected ones."""
         if self.combine is not None:
             check_choice(self.combine, "combine", ("auto", "reference"))
         public = public_table(source, table)
@@ -383,22 +376,28 @@ class CorrectionMixin(BesidePublicMixin):
                 "X_reference and y_reference; got 'reference'."
             )
 
-    def _as_asked(
+    def _release_penalized(
         self,
         source: SensitivitySource,
         query: Any,
-        usual: Any,
+        asked: Any,
         data: TrainingData,
-        start: PublicStart | None,
-    ) -> tuple[Query, PublicFit | None, TrainingData]:
-        """Return what is released, what with it is compared, and of which data."""
-        if start is None:
-            # No noise is a reason to depart from the usual penalty.
-            alone = query if usual is None else usual
-            return query, self._find_public_fit(source, alone, data), data
-        public = self._find_public_fit(source, start.usual, data)
-        assert isinstance(source, SensitivitySampler)
-        return start.query(query), public, data.of_rows(start.table, source)
+        unpack: Callable[[Any, Floats], None],
+        decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+    ) -> Any:
+        """Settle the penalty, which is returned; release, and serve the answer."""
+        usual = asked.usual(query)
+        start = self._find_start(source, query, usual, data)
+        query, self.penalty_choice_ = asked.settle(query, source, data, start)
+        # No noise is a reason to depart from the usual penalty.
+        alone = (usual or query) if start is None else start.usual
+        public = self._find_public_fit(source, alone, data)
+        asks = query
+        if start is not None:
+            asks, data = start.query(query), data.of_rows(start.table, source)
+        released = self._release(source, asks, data)
+        self._serve_with(start, released, public, unpack, decode)
+        return query.penalty
 
     def _serve_with(
         self,
@@ -470,14 +469,3 @@ def _penalties(
         strengths = penalty_shares(len(classes)) / penalty
     each = [*(own / units) ** 2, *[0.0] * bool(query.fit_intercept)]
     return kron(strengths / n_rows, np.diag(each))
-
-
-def _score_outputs(query: LinearQuery, scales: Floats) -> Floats:
-    """Return what scores of size one are of released lines of coefficients.
-
-    Of more than two classes all have one, and these sum to 0.
-    """
-    n_scores = len(scales)
-    if query.classes is None or n_scores == 1:
-        return np.diag(scales)
-    return np.eye(n_scores + 1)[:, 1:] - 1 / (n_scores + 1)

@@ -70,12 +70,9 @@ class PrivateLinearClassifier(
         X_reference, y_reference : array-like, default=None
             Public records, and their labels: :ref:`private-fit`.
 
-        groups, groups_reference : array-like, default=None
-            Whose each private and each public row is, if people have several:
-            :ref:`private-fit`.
-
-        sample_weight, sample_weight_reference : array-like, default=None
-            How much each private and each public row counts: :ref:`private-fit`.
+        groups, groups_reference, sample_weight, sample_weight_reference : array-like
+            Whose each private and each public row is, if people have several, and how
+            much it counts: :ref:`private-fit`.
 
         Raises
         ------
@@ -105,17 +102,12 @@ class PrivateLinearClassifier(
         data = self._recognize(source, X, features, targets, table, people)
         query, data = data.weighted(query, source, own)
         labels = labels.of_reference(data.reference_is_private)
-        alone = asked.usual(query)
-        start = self._find_start(source, query, alone, data)
-        query, self.penalty_choice_ = asked.settle(query, source, data, start)
-        self.C_ = query.penalty
-        asks, public, data = self._as_asked(source, query, alone, data, start)
-        released = self._release(source, asks, data)
         self.classes_ = labels.labels
-        self._serve_with(
-            start,
-            released,
-            public,
+        self.C_ = self._release_penalized(
+            source,
+            query,
+            asked,
+            data,
             lambda model, each: model._unpack(each),
             labels.decode,
         )

@@ -80,11 +80,7 @@ class AskedPenalty:
         data: TrainingData,
         start: PublicStart | None = None,
     ) -> tuple[Any, PenaltyChoice | None]:
-        """Return the query with its penalty, and what was compared, if anything was.
-
-        A penalty that is chosen is for columns in units of their size in the reference.
-        With a `start` it is one of corrections to that.
-        """
+        """Return the query with its penalty, and what was compared, if anything."""
         if not self.chosen or (data.reference_is_private and self.optional):
             self._check_width(data.features.shape[1])
             return in_units(query, self.units), None

@@ -295,10 +295,7 @@ class PenaltyChooser:
     def _expected(
         self, penalty: float, noise: AdditiveNoise, covariance: Floats
     ) -> float:
-        """Return the expected score of a release with noise of that covariance.
-
-        Losses of labels are medians over draws of the noise.
-        """
+        """Return the expected score, of labels the median over draws of the noise."""
         draws = None if self._classes is None else self._draws(noise)
         query = self._query.with_penalty(penalty)
         scores = [

@@ -178,12 +178,9 @@ class PrivateRidge(
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
-        groups, groups_reference : array-like, default=None
-            Whose each private and each public row is, if people have several:
-            :ref:`private-fit`.
-
-        sample_weight, sample_weight_reference : array-like, default=None
-            How much each private and each public row counts: :ref:`private-fit`.
+        groups, groups_reference, sample_weight, sample_weight_reference : array-like
+            Whose each private and each public row is, if people have several, and how
+            much it counts: :ref:`private-fit`.
 
         Raises
         ------
@@ -221,15 +218,9 @@ class PrivateRidge(
         features, targets, own = people.of_private(features, targets, own)
         data = self._recognize(source, X, features, targets, table, people)
         query, data = data.weighted(query, source, own)
-        alone = asked.usual(query)
-        start = self._find_start(source, query, alone, data)
-        query, self.penalty_choice_ = asked.settle(query, source, data, start)
-        self.alpha_ = query.penalty
-        asks, public, data = self._as_asked(source, query, alone, data, start)
-        released = self._release(source, asks, data)
         self.moments_: PrivateMoments | None = None
-        self._serve_with(
-            start, released, public, lambda model, each: model._unpack(each, shape)
+        self.alpha_ = self._release_penalized(
+            source, query, asked, data, lambda model, each: model._unpack(each, shape)
         )
         return self
 

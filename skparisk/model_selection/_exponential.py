@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from skparisk.core.checks import check_epsilon, check_probability, warn_if_seeded
-from skparisk.core.claim import Certificate, mint
+from skparisk.core.claim import mint
 from skparisk.core.compose import compose_basic, compose_parallel, post_process
 from skparisk.core.release import as_seeded, draw, forgetting, unseen
 from skparisk.core.rounding import decimal
@@ -83,10 +83,7 @@ def split_records(
 
 
 def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> float:
-    """Return the sum of the scores of records, each a multiple of 2**-20 in [0, 1].
-
-    Nothing but the sum may tell about the records: no warning, no message of an error.
-    """
+    """Return the sum of scores, multiples of 2**-20 in [0, 1]; tell nothing else."""
     scores = None
     # That it failed is said below, outside, so that the error does not come along.
     with unseen():
@@ -176,7 +173,9 @@ class ExponentialSelection(BaseEstimator):
         mechanism = ExponentialMechanism(1.0, self.epsilon)
         whole = len(known) == len(task.candidates)
         if whole and not any(level.delta for level in known):
-            check_room(*map(_charged_at_least, known), choice)
+            # What will be charged at least: risks may be less.
+            least = [mint(epsilon=x.epsilon, relation=x.relation) for x in known]
+            check_room(*least, choice)
         models, scores, fits = [], [], charge_leaks(task.candidates)
         for candidate in task.candidates:
             model, releases = fit_recorded(candidate.estimator, training)
@@ -198,8 +197,3 @@ class ExponentialSelection(BaseEstimator):
         parts = [compose_basic(fits), choice]
         certificate = compose_parallel(parts, partition="position")
         return Choice(index, models[index], certificate)
-
-
-def _charged_at_least(level: Certificate) -> Certificate:
-    """Return a part of what will be charged: risks may be less."""
-    return mint(epsilon=level.epsilon, delta=level.delta, relation=level.relation)

@@ -401,10 +401,7 @@ def _is_of_skparisk(error: Exception) -> bool:
 
 
 def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
-    """Refuse samplers, frozen steps and references that know the private records.
-
-    Before these are split: parts of them might not be recognized.
-    """
+    """Refuse what knows the private records, as long as these are whole."""
     X, y = rows_of(records.X), rows_of(records.y)
     own = RecordSketch.of(hide_values(as_records, X, "X"))
     samplers = find_samplers(estimators)

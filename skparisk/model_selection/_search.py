@@ -19,7 +19,7 @@ from sklearn.utils import (
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._callers import leaks_around
-from skparisk._checks import check_n_jobs, check_verbose, private_people
+from skparisk._checks import check_n_jobs, check_verbose, private_people, seed_sequence
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk.core.checks import IncompatibleError, check_random_state, is_whole
@@ -84,7 +84,10 @@ def choose_by_reference(task: Task) -> Choice:
             "records by selection='exponential'."
         )
     estimators = [candidate.estimator for candidate in candidates]
-    n_records = _count_public_records(estimators, len(records))
+    # With "add-remove" public is what a sampler was given: there may be one less.
+    samplers = find_samplers(estimators)
+    known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
+    n_records = max((n for n in known if n is not None), default=len(records))
     scores = simulate_scores(
         estimators,
         rows_of(X),
@@ -129,14 +132,7 @@ def _tabulate(
 
 
 def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
-    """Return private and public records, person by person where people have several.
-
-    Raises
-    ------
-    ValueError
-        If one side has ids, and the other has records and no ids; or somebody is among
-        both.
-    """
+    """Return records person by person; refuse ids on one side, or of both sides."""
     *others, also = public
     X, y, *others = map(as_indexable, (X, y, *others))
     if (also is None) != (groups is None or others[0] is None):
@@ -155,16 +151,6 @@ def _as_records(X: Any, y: Any, groups: Any, *public: Any) -> Records:
         *(of_people(part, mine) for part in (X, y)),
         *(of_people(part, theirs) for part in others),
     )
-
-
-def _count_public_records(estimators: Sequence[Any], n_records: int) -> int:
-    """Return the number of records that is public.
-
-    With "add-remove" that is what the sampler was given: there may be one less.
-    """
-    samplers = find_samplers(estimators)
-    known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
-    return max((number for number in known if number is not None), default=n_records)
 
 
 class PrivateGridSearchCV(GridSearchCV):
@@ -372,12 +358,11 @@ class PrivateGridSearchCV(GridSearchCV):
         if any(shares_people(sampler.reference, groups) for sampler in samplers):
             raise ValueError(_SHARED)
         refuse_private_records([each.estimator for each in candidates], records)
-        entropy = check_random_state(self.random_state, "random_state").bytes(16)
         scorer = check_scoring(self.estimator, self.scoring, allow_none=True)
         task = Task(
             candidates,
             records,
-            np.random.SeedSequence(int.from_bytes(entropy, "little")),
+            seed_sequence(self.random_state),
             estimator=self.estimator,
             scoring=self.scoring,
             cv=self.cv,

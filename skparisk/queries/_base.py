@@ -284,10 +284,7 @@ class Query:
         return self.on_pool(pairs.pool, pairs.n_records)(pairs).values
 
     def _plain_differences(self, pairs: NeighborPairs) -> PairDifferences:
-        """Answer both databases of each pair, one after the other.
-
-        A database is answered once, however many neighbors it has.
-        """
+        """Answer each database once, and each of its neighbors."""
         differences: dict[int, NDArray[np.float64]] = {}
         largest: NDArray[np.float64] | None = None
         failure = None

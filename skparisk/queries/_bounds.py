@@ -149,10 +149,7 @@ def solved_logistic_bound(
     x_norm: float,
     n_classes: int,
 ) -> float | None:
-    """Return an l2 bound of all coefficients, as they are solved.
-
-    `shape` is that of a database. None where the solver is not exact enough.
-    """
+    """Return an l2 bound of solved coefficients; None if the solver is inexact."""
     n_records, n_features = shape
     total = C * n_records * x_norm  # the longest gradient of the losses
     if total * x_norm > _LARGEST_CONDITION:

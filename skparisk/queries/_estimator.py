@@ -48,10 +48,7 @@ _RESIZED = {
 
 
 def resize_penalties(estimator: Any, share: float) -> Any:
-    """Return a clone that does the same to `share` times as many records.
-
-    What is inside of it as well, where that is scikit-learn's own.
-    """
+    """Return a clone that does the same to `share` times as many records."""
     params = estimator.get_params(deep=True)
     parts = {f"{n}__": part for n, part in params.items() if hasattr(part, "fit")}
     changed: dict[str, Any] = {}
@@ -259,10 +256,7 @@ class EstimatorQuery(LearnedQuery):
         return lambda pairs: behind._plain_differences(pairs.on(prepared))
 
     def _as_prepared(self, X: Any) -> Records:
-        """Return records as the last step is fitted to them, sampled or private.
-
-        Numbers in double precision: other types would be rounded otherwise.
-        """
+        """Return records for the last step, in double precision as all are."""
         return as_records(self.prepared(X), "X")
 
     @property
@@ -412,10 +406,7 @@ def describe_candidates(fitted: Any) -> str:
 
 
 def plain_params(estimator: Any) -> dict[str, Any]:
-    """Return parameters, with estimators among them as their types.
-
-    Their own parameters follow, but for those of an estimator that stays fitted.
-    """
+    """Return all parameters, with estimators as types unless they stay fitted."""
     return {
         name: type(value)
         if hasattr(value, "get_params") and not isinstance(value, FrozenEstimator)

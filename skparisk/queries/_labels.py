@@ -21,11 +21,7 @@ def check_classes(classes: Any) -> tuple[float, ...]:
 
 
 def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
-    """Return the index of each label in the sorted classes.
-
-    A label that is no class is a ValueError that does not say which: it may be
-    private.
-    """
+    """Return the index of each label; an error names no label, which may be private."""
     labels, known = np.asarray(y, dtype=np.float64), np.asarray(classes)
     if labels.ndim != 1:
         raise ValueError(f"Labels must have one dimension, got shape {labels.shape}.")
@@ -39,10 +35,7 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
 def split_offsets(
     y: Any, classes: tuple[float, ...]
 ) -> tuple[Any, NDArray[np.float64] | None]:
-    """Return labels, and scores that records have beforehand, if these are there.
-
-    In columns beside the labels, one for each class but the first; returned in lines.
-    """
+    """Return labels, and scores that stand in columns beside them, in lines."""
     if np.ndim(y) != 2 or np.shape(y)[1] != len(classes):
         return y, None
     columns = np.asarray(y, dtype=np.float64)

@@ -79,18 +79,8 @@ def is_row_wise(step: Any) -> bool:
     return package == "sklearn" and kind.__name__ in _ROW_WISE
 
 
-def _is_projection(step: Any) -> bool:
-    """Tell if a fitted step of scikit-learn projects centered records."""
-    ours = type(step).__module__.startswith("sklearn.decomposition.")
-    projects = type(step).__name__ in ("IncrementalPCA", "PCA", "TruncatedSVD")
-    return ours and projects and not getattr(step, "whiten", False)
-
-
 def transform_each(step: Any, X: Records) -> Records:
-    """Return what a fitted step, or none, makes of records that it sees one by one.
-
-    A ValueError unless that is one row for each record.
-    """
+    """Return what a fitted step makes of records one by one, a row for each."""
     if type(step) is FrozenEstimator:
         return transform_each(step.estimator, X)
     if type(step) is Pipeline:
@@ -101,7 +91,10 @@ def transform_each(step: Any, X: Records) -> Records:
         return X
     if is_row_wise(step):
         return _with_rows(step.transform(X), n_rows(X))
-    if _is_projection(step) and not issparse(X):
+    ours = type(step).__module__.startswith("sklearn.decomposition.")
+    projects = type(step).__name__ in ("IncrementalPCA", "PCA", "TruncatedSVD")
+    plain = ours and projects and not getattr(step, "whiten", False)
+    if plain and not issparse(X):
         # Column by column: a product of matrices may round a row by its place.
         numbers = as_numbers(X) - getattr(step, "mean_", 0.0)
         return predict_linear(step.components_.ravel(), numbers, len(step.components_))
@@ -125,10 +118,7 @@ def _with_rows(records: Records, n: int) -> Records:
 
 
 def _is_alike(find: Callable[[Any], Any], step: Any, X: Records, rtol: float) -> bool:
-    """Tell if the same is found where a step sees all records at once.
-
-    Of public records, whose errors are shown.
-    """
+    """Tell if a step makes the same of public records together as one by one."""
     apart = find(transform_each(step, X))
     if is_row_wise(step):
         return True
@@ -139,11 +129,7 @@ def _is_alike(find: Callable[[Any], Any], step: Any, X: Records, rtol: float) ->
 def _answer_each(
     answer: Callable[[Records], Any], X: Records, spare: Callable[[], Any]
 ) -> Any:
-    """Return the answer for some records, and a spare one for each that is refused.
-
-    Steps refuse records, as encoders do with categories that they do not know: an error
-    would tell of these. `answer` returns an array with a row for each record.
-    """
+    """Return a row for each record; a spare one where steps refuse: that would tell."""
     try:
         return answer(X)
     except Exception:  # of some record: each half is asked by itself
@@ -164,28 +150,15 @@ def as_numbers(records: Any) -> Floats:
 
 # What records add
 
-_Moves: TypeAlias = tuple[float, float]
-
 
 def _on_grid(numbers: Floats, n_records: int, largest: float) -> Floats:
-    """Return numbers in steps that sums of so many are exact on, a power of two.
-
-    A step is too small to be seen.
-    """
+    """Round numbers to steps, tiny powers of 2, that sums of so many are exact on."""
     steps = math.ldexp(1.0, _BITS - math.ceil(math.log2(n_records * largest)))
     return np.asarray(np.round(numbers * steps) / steps)
 
 
-def _largest_moves(relation: str, count: float, low: Floats, high: Floats) -> _Moves:
-    """Return `largest` of a count, and numbers between two ends."""
-    size, apart = np.maximum(high, -low), high - low
-    l1, squared = count + size.sum(), count**2 + (size**2).sum()
-    if relation != "replace-one":
-        return float(l1), math.sqrt(squared)
-    # In two cells of a tree, or in the same one, where only the numbers differ.
-    l1 = max(2 * l1, apart.sum())
-    l2 = math.sqrt(max(2 * squared, (apart**2).sum()))
-    return float(l1), l2
+# What a record adds to a cell: so much to a count, and numbers between two ends.
+_Ends: TypeAlias = tuple[float, Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -201,13 +174,10 @@ class ClassAddend:
     def __call__(self, y: Any) -> Floats:
         return np.eye(self.n_columns)[label_codes(y, self.classes)]
 
-    def largest(self, relation: str) -> _Moves:
-        """Return the largest move of one tree's sums between neighbors.
-
-        In the l1 norm, and in the l2 norm.
-        """
-        moved = 2 if relation == "replace-one" else 1
-        return float(moved), math.sqrt(moved)
+    @property
+    def ends(self) -> _Ends:
+        """One to a count: another class has another count, as another cell has."""
+        return 1.0, np.zeros(0), np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -225,10 +195,9 @@ class MarginAddend:
     def __call__(self, y: Any) -> Floats:
         return np.asarray(2.0 * label_codes(y, self.classes)[:, None] - 1.0)
 
-    def largest(self, relation: str) -> _Moves:
-        # In two cells of a tree, or in one, where labels differ.
-        moved = 2.0 if relation == "replace-one" else 1.0
-        return moved, moved
+    @property
+    def ends(self) -> _Ends:
+        return 0.0, -np.ones(1), np.ones(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +249,9 @@ class TargetAddend:
         with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
             return np.clip(self.center + self.unit * values, self.low, self.high)
 
-    def largest(self, relation: str) -> _Moves:
-        return _largest_moves(relation, 1.0, self._add(self.low), self._add(self.high))
+    @property
+    def ends(self) -> _Ends:
+        return 1.0, self._add(self.low), self._add(self.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,8 +265,9 @@ class ResidualAddend(TargetAddend):
     def __call__(self, y: Any) -> Floats:
         return super().__call__(y)[:, 1:]
 
-    def largest(self, relation: str) -> _Moves:
-        return _largest_moves(relation, 0.0, self._add(self.low), self._add(self.high))
+    @property
+    def ends(self) -> _Ends:
+        return 0.0, *super().ends[1:]
 
 
 Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
@@ -305,10 +276,7 @@ Addend: TypeAlias = ClassAddend | MarginAddend | TargetAddend
 
 
 def as_tree_input(records: Any) -> Any:
-    """Return numbers as float32, the largest for larger ones.
-
-    Trees refuse others, which would tell of a private record.
-    """
+    """Return float32, clipped, as trees refuse larger numbers, which would tell."""
     if not issparse(records):
         numbers = np.asarray(records, dtype=np.float64)
         return np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float32, order="C")
@@ -425,10 +393,7 @@ class CenterCells:
         return _is_alike(as_numbers, self.before, X, 2.0**-20)
 
     def place(self, X: Any) -> tuple[NDArray[np.intp], Floats]:
-        """Return the cell of each record, and where it is from its center.
-
-        A record refused by a step before is placed at the first center.
-        """
+        """Return cells, and places from centers; refused records are at the first."""
         numbers = _answer_each(self._numbers, X, lambda: self.centers[:1])
         # Sums over columns depend on the order in memory, and so on who was refused.
         numbers = np.ascontiguousarray(numbers)
@@ -541,9 +506,15 @@ class LeafQuery(LearnedQuery, SumQuery):
         the square root of 2 T, attained by neighbors; T and its root with "add-remove".
         """
         check_relation(relation)
-        l1, l2 = self.addend.largest(relation)
+        count, low, high = self.addend.ends
+        size, apart = np.maximum(high, -low), high - low
+        l1, squared = count + size.sum(), count**2 + (size**2).sum()
+        if relation == "replace-one":
+            # In two cells of a tree, or in the same one, where only the numbers differ.
+            l1, squared = max(2 * l1, apart.sum()), max(2 * squared, (apart**2).sum())
         n_trees = self.leaves.n_trees
-        return n_trees * l1 if norm == "l1" else math.sqrt(n_trees) * l2
+        l2 = math.sqrt(n_trees) * math.sqrt(squared)
+        return float(n_trees * l1 if norm == "l1" else l2)
 
     @property
     def _question(self) -> list[Any]:

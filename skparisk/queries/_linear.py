@@ -243,10 +243,7 @@ def linear_scores(query: LinearQuery, numbers: Floats, X: Any, y: Any) -> Floats
 
 
 def targets_left(query: LinearQuery, y: Any, scores: Floats) -> Floats:
-    """Return targets of records that have scores already, which are not kept.
-
-    Residuals; labels stay as they are, with the scores beside them.
-    """
+    """Return residuals, or labels with scores beside them, of records with scores."""
     y = np.asarray(y, dtype=np.float64)
     if query.classes is None:
         left = scores.reshape(y.shape)
@@ -294,10 +291,7 @@ def units_of(X: Floats, *, fit_intercept: bool) -> tuple[float, ...]:
 
 
 def centers_of(records: Floats) -> tuple[float, ...]:
-    """Return what columns of public records are moved by, so that sums do not cancel.
-
-    Medians: not means, which few records that are far off move away from all others.
-    """
+    """Return medians of public columns: unlike means, few far rows do not move them."""
     with np.errstate(all="ignore"):
         return tuple(np.nan_to_num(np.median(records, axis=0)).tolist())
 

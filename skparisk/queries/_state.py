@@ -31,10 +31,7 @@ _TREE = ("sklearn.tree._tree", "Tree")
 
 
 def find_places(fitted: Any, *, frozen: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield each place of an object once, also those of objects that it holds.
-
-    Of what a FrozenEstimator holds only if `frozen`.
-    """
+    """Yield each place of an object once; inside a FrozenEstimator if `frozen`."""
     seen: set[int] = set()
     left: list[tuple[str, Any]] = [("", fitted)]
     while left:
@@ -78,10 +75,7 @@ def read(fitted: Any, place: str) -> Any:
 
 
 def fill(fitted: Any, numbers: Numbers) -> None:
-    """Put numbers at their places: arrays in place, so that others who share them see.
-
-    Raises AttributeError if a place cannot be set.
-    """
+    """Put numbers at places, arrays in place for all who share them, or raise."""
     for place, values in numbers.items():
         parent, _, name = place.rpartition(".")
         holder = read(fitted, parent)

@@ -56,10 +56,7 @@ class SumQuery(Query):
         return owner is SumQuery and cls.__call__ is SumQuery.__call__
 
     def shaped(self, X: Any, y: Any) -> Self:
-        """Return the query for records of a shape.
-
-        Raises ValueError if it is not for these.
-        """
+        """Return the query for records of a shape, or raise ValueError."""
         return self
 
     def rows(self, X: Any, y: Any) -> Any:

@@ -45,10 +45,7 @@ class WeightedQuery(LinearQuery):
 
     @property
     def _needs_all_classes(self) -> bool:
-        """Whether there is no minimizer without one of them.
-
-        The answer is then 0, because an error would reveal the missing class.
-        """
+        """Whether the answer is 0 without a class: there is no minimizer."""
         return False
 
     def _labels_of(self, targets: Any) -> tuple[NDArray[np.intp], Floats | None]:
@@ -169,10 +166,7 @@ class _Rows:
         self.failure: str | None = None  # why a database has no answer
 
     def answer_pairs(self, weights: Floats, others: Floats) -> tuple[Floats, Floats]:
-        """Return answers on databases, and on the r neighbors of each of them.
-
-        NaN where there is none, and for neighbors of such.
-        """
+        """Return answers on databases and on r neighbors of each; NaN for both."""
         if self._sizes is not None:  # all rows of a person count as often
             weights, others = (
                 np.repeat(each, self._sizes, axis=1) for each in (weights, others)

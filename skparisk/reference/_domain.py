@@ -296,10 +296,7 @@ def _clip_frame(frame: Any, columns: Sequence[Column]) -> Any:
 
 
 def _clip_column(series: Any, column: Column) -> Any:
-    """Return a moved column, which is read in the types of the reference again.
-
-    So its type, of polars that which categories need, tells nothing of values.
-    """
+    """Clip a column, and read it again: its type tells nothing of values."""
     if column is None:
         return series.reset_index(drop=True) if is_pandas(series) else series
     values = values_of(series)

@@ -35,10 +35,7 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
 
 
 def draw_subsets(n_rows: int, own: Rows, length: int, rng: np.random.Generator) -> Rows:
-    """Return rows without replacement within each line, and none of those of `own`.
-
-    All subsets are equally likely; their order is not.
-    """
+    """Return uniform subsets, in no random order, of rows that are not in `own`."""
     size, n_own = own.shape
     rows = np.empty((size, length), dtype=_number(n_rows))
     for line in rows:
@@ -132,11 +129,7 @@ def listed(drawn: Rows) -> Rows:
 
 
 def _step_over(rows: Rows, own: Rows) -> Rows:
-    """Turn numbers of other rows than those of each line of `own` into rows, in place.
-
-    Numbers that are uniform become rows that are uniform on the others, without a
-    second draw.
-    """
+    """Turn uniform numbers, in place, into uniform rows that are not in `own`."""
     for taken in np.sort(own, axis=1).T.astype(rows.dtype):
         rows += rows >= (taken if rows.ndim == 1 else taken[:, None])
     return rows

@@ -261,10 +261,7 @@ class SecretDraw(Held):
 
     @contextmanager
     def releasing(self) -> Iterator[bool]:
-        """Note a release, and tell if there are some of other draws of these records.
-
-        One that fails is forgotten.
-        """
+        """Note a release, unless it fails; yield if there are some of other draws."""
         if is_simulated():
             yield False
             return
@@ -371,10 +368,7 @@ class _Candidates(TableReference):
 def as_draw(
     reference: SecretSample | SecretDraw, records: Records, noise_random_state: Any
 ) -> SecretDraw:
-    """Return who of some records is used.
-
-    A `SecretSample` is drawn now; with the seed of the noise, if it has one.
-    """
+    """Return the draw of a sample, made now with the seed of the noise, or a draw."""
     if isinstance(reference, SecretSample):
         return _draw(reference, records, noise_random_state)
     reference.check(records)

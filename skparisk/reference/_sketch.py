@@ -100,10 +100,7 @@ class RecordSketch:
         )
 
     def same_rows(self, other: RecordSketch) -> bool:
-        """Tell if two tables have the same rows, in any order.
-
-        Targets are compared where both have some.
-        """
+        """Tell if tables have the same rows, and targets if both have some."""
         same = np.array_equal(self.features, other.features)
         if self.records is not None and other.records is not None:
             same &= np.array_equal(self.records, other.records)
@@ -259,10 +256,7 @@ def _column_bits(column: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
 
 
 def _float_bits(numbers: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
-    """Return bits of numbers, and of rounded ones.
-
-    Adding 0 leaves no -0.0, NaN is one number.
-    """
+    """Return bits of numbers, with one zero and one NaN, and of rounded ones."""
     block = np.asarray(numbers, dtype=np.float64) + 0.0
     np.copyto(block, np.nan, where=np.isnan(block))
     bits = np.empty((2, *block.shape), dtype=np.uint64)
@@ -273,10 +267,7 @@ def _float_bits(numbers: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
 
 
 def _value_bits(value: Any, dropped: int) -> tuple[int, int]:
-    """Return 64 bits for an object, the same in all processes, and of a rounded number.
-
-    Of anything else the second are the first.
-    """
+    """Return bits of an object, the same in all processes, and of it rounded."""
     if is_missing(value):
         bits = _MISSING
     elif isinstance(value, datetime.date | np.datetime64):

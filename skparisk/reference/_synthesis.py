@@ -52,10 +52,7 @@ def sign_sensitivity(n_columns: int) -> int:
 
 
 def share_levels(n_records: int, epsilon: float, n_columns: int) -> tuple[float, float]:
-    """Return the levels of histograms and of signs, whose sum is `epsilon`.
-
-    Nothing for signs if all of them would be lost in noise, by public numbers alone.
-    """
+    """Return levels that sum to `epsilon`; 0 for signs that noise would drown."""
     for_signs = _SHARE_OF_SIGNS * epsilon
     learned = n_columns > 1 and (
         _sign_error(n_records, for_signs, n_columns) <= _LARGEST_ERROR
@@ -108,10 +105,7 @@ class Axis:
         return self.n_bins + (isinstance(self.column, Interval) and self.column.missing)
 
     def place(self, values: NDArray[Any], rng: np.random.Generator) -> _Floats:
-        """Return positions of values of the column, in [0, n_counts).
-
-        Anywhere in the bin of a category, and of what is missing.
-        """
+        """Return positions in [0, n_counts); anywhere in bins of what is no number."""
         anywhere = rng.random(len(values))
         if isinstance(self.column, Categories):
             known = {value: place for place, value in enumerate(self.column.values)}

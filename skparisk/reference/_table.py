@@ -307,19 +307,12 @@ class TableReference(Held, Reference):
         return self._with(pool, _sketch=self.sketch, is_cross_fitted=True)
 
     def _halves(self) -> list[NDArray[np.intp]]:
-        """Return the rows of pairs, and those of shared records, with "split".
-
-        The same for each seed: what is learned from the shared records of one draw may
-        be used with the pairs of another.
-        """
+        """Return the rows of pairs, and of shared records: the same for all seeds."""
         halves = np.random.default_rng(self.n_records).permutation(self.n_records)
         return np.split(halves, [self.n_records // 2])
 
     def _split_off(self, classes: NDArray[Any] | None) -> tuple[NDArray[np.intp], Self]:
-        """Return half of its records, and a table of the others; known as all.
-
-        Half of those of each class, if there are any, by the first row of each.
-        """
+        """Return half of its records, of each class; and a table of the others."""
         mixed = np.concatenate(self._halves())
         if classes is not None:
             firsts = classes[self.pool.first_rows]

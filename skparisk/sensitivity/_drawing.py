@@ -220,10 +220,7 @@ class Draw(PairSpec):
         return HalvesMargin(tuple(halves)) if halves else None
 
     def _ask_about_many(self, one: Database) -> NDArray[np.float64]:
-        """Return the answer of a sum on public records, as many as a database has.
-
-        On those of a table, again and again, or else on one.
-        """
+        """Return the answer of a sum on as many public records, repeated if need be."""
         pool = self._whole_table()
         if pool is None:
             pool = RecordPool(*one, np.array([n_rows(one[0])]))
@@ -279,10 +276,7 @@ class Draw(PairSpec):
         return None, database
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
-        """Return what errors of the outputs weigh, by a query that knows it.
-
-        On rows from all over a table, and else on the records of a database.
-        """
+        """Return what errors of outputs weigh, on rows of a table, or on a database."""
         if n_outputs > MOST_SHAPE_PAIRS:
             return None
         if isinstance(self.reference, TableReference):
@@ -317,10 +311,7 @@ def _first_of(records: Any) -> Any:
 
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
-    """Return the answer on a copy: the query may work in place.
-
-    Parts are made anew whenever they are looked at.
-    """
+    """Return the answer on a copy: a query may work in place. Parts are made anew."""
     parted = isinstance(database[0], Parted)
     return np.asarray(query(*(database if parted else map(copy_records, database))))
 

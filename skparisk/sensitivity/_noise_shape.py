@@ -131,7 +131,11 @@ def fit_noise_shape(
     standard = differences[:, moves] / scales[moves]
     # What is added to second moments of outputs whose scale is above their own size.
     raised = np.maximum(1 - np.square(sizes / scales)[moves], 0.0)
-    costs = None if weights is None else _standardized(weights, scales)[chosen]
+    costs = None
+    if weights is not None:  # of outputs over their scales, times any number
+        units = scales / scales.max()
+        weights = weights / (np.abs(weights).max() or 1.0)
+        costs = (units[:, None] * weights * units)[chosen]
     if costs is None or not np.trace(costs) > 0:
         moments = shrunk_moments(standard, n_independent) + np.diag(raised)
         values, vectors = _eigen(moments, _CONDITION)
@@ -167,14 +171,6 @@ def _least_cost(
     moments += (root * raised) @ root
     squares, axes = _eigen(moments, _WEIGHED_CONDITION)
     return (inverse @ axes) * np.sqrt(np.sqrt(squares))
-
-
-def _standardized(
-    weights: NDArray[np.float64], scales: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return weights of outputs over their scales, times any number."""
-    units = scales / scales.max()
-    return units[:, None] * (weights / (np.abs(weights).max() or 1.0)) * units
 
 
 def _eigen(

@@ -276,10 +276,7 @@ class _Task:
 
 
 def _answer(task: _Task, n_jobs: int | None) -> Generator[_Block]:
-    """Yield blocks in any order: two here, others of workers if that saves time.
-
-    The first also takes what has to be done once, such as imports.
-    """
+    """Yield two blocks, with what is done once, and others of workers if that pays."""
     n_workers, (backend, _) = effective_n_jobs(n_jobs), get_active_backend()
     for block in task.answer(0, task.n_blocks):
         yield block

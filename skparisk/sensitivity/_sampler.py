@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -183,13 +182,6 @@ def _shown(path: str) -> Any:
     """Return a property that shows a field of the certificate."""
     read = attrgetter(path)  # by itself nothing that documentation can describe
     return property(lambda sampler: read(sampler), doc=f"``{path.lstrip('_')}``.")
-
-
-def _table_of(X: Any, y: Any) -> TableReference:
-    """Return records as a table, of people if they are."""
-    if not isinstance(X, People):
-        return TableReference(X, y)
-    return TableReference(X.rows, rows_of(y), groups=X.numbers)
 
 
 def check_given(query: Query, y: Any) -> Any:
@@ -554,10 +546,7 @@ default="auto"
     def _fit_checked(
         self, X: Any, y: Any, *, private: bool, known: Known | None = None
     ) -> Self:
-        """Fit for an estimator that has checked parameters, data and columns.
-
-        And has sketched the reference, which takes long, if that is `known`.
-        """
+        """Fit for an estimator that has checked all; `known` saves a sketch."""
         terms, query = self.__dict__.pop("_terms"), own_query(self.query)
         return self._sample(terms, query, X, y, private=private, known=known)
 
@@ -572,12 +561,11 @@ default="auto"
         known: Known | None = None,
         form: PublicForm | None = None,
     ) -> Self:
-        """Sample pairs from the reference, and calibrate to them.
-
-        `form` is that of `X` before it was checked, if that is the reference.
-        """
+        """Sample pairs, and calibrate; `form` is that of `X` as a reference."""
         if self.reference is None:
-            reference: Reference = _table_of(X, y)._in_form(form)
+            people = X.numbers if isinstance(X, People) else None
+            table = TableReference(rows_of(X), rows_of(y), groups=people)
+            reference: Reference = table._in_form(form)
         else:
             reference = as_reference(self.reference, X, y)
         _check_residuals(query, reference)
@@ -633,9 +621,9 @@ default="auto"
         if withheld is not None:
             pairs.withhold(withheld)
             return self
-        table = isinstance(reference, TableReference)
         told = " ".join(filter(None, shortcomings.values()))
-        if told and not (table and query.is_smooth and not terms.law.chooses):
+        smooth = isinstance(reference, TableReference) and query.is_smooth
+        if told and not (smooth and not terms.law.chooses):
             warn_caller(f"{told} {_MORE_EXCEED}", ReferenceWarning)
         audited = getattr(reference, "_audited", False)
         declared = pairs.population == Population.DECLARED
@@ -892,7 +880,10 @@ default="auto"
             charge=lambda certificate: self.claim_.charge,
             n_outputs=self.n_outputs_,
         )
-        with self._as_sampled():
+        # What steps of a pipeline hand on depends on the configuration.
+        known = get_config()
+        config = {k: v for k, v in self._config.items() if k in known}
+        with config_context(**config):
             released, _ = release(
                 plan,
                 private,
@@ -901,14 +892,6 @@ default="auto"
                 noise_random_state=self.noise_random_state,
             )
         return released
-
-    def _as_sampled(self) -> AbstractContextManager[None]:
-        """Let scikit-learn's configuration be that in which pairs were answered.
-
-        What steps of a pipeline hand on depends on it.
-        """
-        known = get_config()
-        return config_context(**{k: v for k, v in self._config.items() if k in known})
 
     def _as_asked(
         self, X: Records, y: NDArray[Any] | None
@@ -1052,10 +1035,7 @@ default="auto"
         return Target.of_advantage(self.advantage, self.gamma)
 
     def _agree(self, n_pairs: int | str, n_neighbors: int | None = None) -> Terms:
-        """Return what is asked for and how, checked.
-
-        For pairs that are there already, with as many neighbors as they have.
-        """
+        """Return what is asked for, checked; with the neighbors that pairs have."""
         return agree(
             n_pairs,
             self._target(),

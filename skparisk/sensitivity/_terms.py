@@ -352,10 +352,7 @@ def _with_shape(n_calibrating: int, n_neighbors: int) -> int:
 
 
 def _shape_takes(n_neighbors: int) -> tuple[int, int]:
-    """Return one of how many databases tells the shape, and how many do at the most.
-
-    Neighbors tell of it as well, and few databases are few to calibrate with.
-    """
+    """Return one of how many databases tells the shape, and how many do at most."""
     return 2 if n_neighbors == 1 else 5, max(1, MOST_SHAPE_PAIRS // n_neighbors)
 
 

@@ -87,10 +87,7 @@ def make_query(
     features: Records,
     steps: Prepared,
 ) -> tuple[EstimatorQuery, Any]:
-    """Return what is asked of each database, and a fit to public records.
-
-    It is found on these alone.
-    """
+    """Return the query, found on public records alone, and a fit to these."""
     align, prepared = find_align(estimator), steps.estimator
     if releases_predictions(model):
         align = None
@@ -274,13 +271,8 @@ def check_estimator(estimator: Any) -> Any:
             f"estimator must be one that can be cloned; cloning "
             f"{type(estimator).__name__} failed: {error}"
         ) from error
-    _check_records(cloned)
-    return cloned
-
-
-def _check_records(estimator: Any) -> None:
-    """Refuse an estimator that is not fitted to the rows of a table."""
-    kind, tags = type(estimator).__name__, get_tags(estimator)
+    # It must be fitted to the rows of a table.
+    kind, tags = type(cloned).__name__, get_tags(cloned)
     inputs, targets = tags.input_tags, tags.target_tags
     labels = targets.one_d_labels or targets.two_d_labels
     others = labels or inputs.dict or inputs.three_d_array
@@ -294,13 +286,14 @@ def _check_records(estimator: Any) -> None:
         )
     if tags.estimator_type == "classifier" and not targets.single_output:
         raise IncompatibleError(SEVERAL_LABELS.format(kind))
-    target = inspect.signature(estimator.fit).parameters.get("y")
+    target = inspect.signature(cloned.fit).parameters.get("y")
     needed = target is not None and target.default is target.empty
-    if needed and not takes_targets(estimator):
+    if needed and not takes_targets(cloned):
         raise IncompatibleError(
             f"{kind} is fitted to targets, but does not say so in its tags. Set "
             "target_tags.required in __sklearn_tags__ of a subclass."
         )
+    return cloned
 
 
 class PrivateEstimator(
@@ -634,11 +627,7 @@ class PrivateEstimator(
 
     @property
     def _proven_by_default(self) -> bool:
-        """Whether the bound is used unless something else is asked for.
-
-        Nearly all pairs of counts differ by as much as the bound, and sums around
-        centers by hardly less.
-        """
+        """Whether "bound" is the default: nearly all pairs differ by as much."""
         counts = self._sums_leaves and is_classifier(self.estimator)
         return self.sensitivity is None and (counts or self._moves_centers)
 
@@ -676,10 +665,7 @@ class PrivateEstimator(
         data: TrainingData,
         labels: PublicClasses | None,
     ) -> tuple[Schema, EstimatorQuery | LeafQuery, TableReference | None, Any]:
-        """Return the columns, what is asked of each database, and of which rows.
-
-        And a fit to all public records, if that is what the template is made of.
-        """
+        """Return columns, query, rows of pairs, and the public fit if there is one."""
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery | LeafQuery):

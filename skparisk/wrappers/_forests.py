@@ -65,15 +65,14 @@ def class_shares(
         return _shares(np.where(total > 0, sums, spare))
     if not public.any():
         return _shares(np.maximum(sums, 0.0) + 1.0)
-    weight = weight_of_classes(deviation, expected, n_trees)
+    weight = weight_of((deviation**2).sum(axis=1) / n_trees, expected)
     pooled = np.maximum(public + weight[:, None] * sums, 0.0)
     return _shares(np.where(pooled.any(axis=1, keepdims=True), pooled, public))
 
 
-def weight_of_classes(deviation: Floats, expected: Floats, n_trees: int) -> Floats:
-    """Return how much a record that was counted with noise counts, of each cell."""
-    noise = (deviation**2).sum(axis=1) / n_trees
-    return np.asarray(expected / (expected + noise))
+def weight_of(noise: Floats, signal: Floats) -> Floats:
+    """Return how much a record that was summed with noise counts, by variances."""
+    return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
 def votes(margins: Floats) -> Floats:
@@ -114,7 +113,7 @@ def target_means(
     noise = noise_of_totals(deviation, center, n_trees)
     if known:
         n_private = expected[:, None]
-        weight = weight_of_totals(noise, n_private, variance)
+        weight = weight_of(noise, n_private * variance)
         return np.asarray(center + weight * off / (public[:, :1] + weight * n_private))
     n_private = np.maximum(count, 0.0)
     # Of a cell that no sampled pair moved there is neither noise nor a record.
@@ -127,12 +126,6 @@ def noise_of_totals(deviation: Floats, center: Floats, n_trees: int) -> Floats:
     """Return the variance of the noise of totals, around the center of each cell."""
     noise = deviation[:, 1:] ** 2 + (center * deviation[:, :1]) ** 2
     return np.asarray(noise / n_trees)
-
-
-def weight_of_totals(noise: Floats, n_private: Floats, variance: Floats) -> Floats:
-    """Return how much a record that was summed with noise counts, of each cell."""
-    signal = n_private * variance
-    return np.asarray(signal / np.where(signal > 0, signal + noise, 1.0))
 
 
 def below(shares: Floats, counts: Floats) -> Floats:
@@ -170,10 +163,7 @@ _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
 
 def find_last(estimator: Any, names: Collection[str]) -> Any:
-    """Return an estimator of scikit-learn of such a name, or None.
-
-    Itself, or the end of a pipeline.
-    """
+    """Return an estimator of such a name, or that at the end of a pipeline, or None."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     return last if known_class(last) in names else None
 
@@ -311,7 +301,6 @@ def _leave_residuals(
         addend,
         public.n_rows,
         leaves=leaves,
-        in_nodes=(),
         in_cells=in_cells,
         share=public.n_rows / n_known,
         squares=np.full(1 + len(unit), float(n_known)),  # of 1 each, in units
@@ -347,10 +336,7 @@ def _find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetA
 
 @dataclass(frozen=True, eq=False)
 class LeafTemplate:
-    """A fit to public records, whose trees are given leaf values from released sums.
-
-    Its splits, importances and numbers of records are of public records.
-    """
+    """A fit to public records, whose leaf values are given by released sums."""
 
     # Numbers that methods would need besides: none.
     needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
@@ -363,16 +349,16 @@ class LeafTemplate:
     n_records: float
     # The cells that sums were released of.
     leaves: Any
-    # Shape (n_nodes, n_columns). The same sums of public records, for each node of each
-    # tree; for margins counts of both classes.
-    in_nodes: tuple[Floats, ...]
-    # Shape (n_cells, n_columns). The same for each cell.
+    # Shape (n_cells, n_columns). The same sums of public records, for each cell; for
+    # margins counts of both classes.
     in_cells: Floats
     # Private records for each public one; 0 if targets of the latter are simulated, and
     # mean nothing.
     share: float
     # Shape (n_columns,). Sums of squares of what public records add.
     squares: Floats
+    # Shape (n_nodes, n_columns). As `in_cells`, for each node of trees that classify.
+    in_nodes: tuple[Floats, ...] = ()
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -392,7 +378,9 @@ class LeafTemplate:
 
     def serve(self, answer: Floats, deviation: Floats) -> Any:
         """Return a copy with leaf values from sums with noise of these deviations."""
-        values = self._as_leaf_values(self._values(answer, deviation))
+        values = self._values(answer, deviation)[:, None]
+        if isinstance(self.addend, TargetAddend):  # of one or more targets each
+            values = self.addend.as_targets(values[:, 0])[:, :, None]
         classifies = isinstance(self.addend, ClassAddend)
         pool = classifies and bool(self.share) and bool(deviation.any())
         served = copy.deepcopy(self.fitted)
@@ -421,20 +409,16 @@ class LeafTemplate:
         public = _count(self.addend, self.in_cells)
         expected = self.share * public
         if isinstance(self.addend, ClassAddend):
-            weight = weight_of_classes(deviation, expected, n_trees)
+            weight = weight_of((deviation**2).sum(axis=1) / n_trees, expected)
         else:
             center = self.in_cells[:, 1:] / public[:, None]
             noise = noise_of_totals(deviation, center, n_trees)
-            each = weight_of_totals(noise, expected[:, None], self._variance)
-            weight = each.mean(axis=1)
+            weight = weight_of(noise, expected[:, None] * self._variance).mean(axis=1)
         told = weight * expected
         return float(np.average(told / (public + told), weights=expected))
 
     def _by_cell(self, numbers: Floats) -> Floats:
-        """Return released numbers, or one for all, as columns for each cell.
-
-        Beside a count of 0, on which nothing depends, where none was released.
-        """
+        """Return numbers, or one for all, by cell; beside a count of 0 if need be."""
         n_cells, n_columns = self.in_cells.shape
         shape = n_cells, self.addend.n_columns
         sums = np.broadcast_to(numbers, math.prod(shape)).reshape(shape)
@@ -467,12 +451,6 @@ class LeafTemplate:
             variance=self._variance,
             n_records=self.n_records,
         )
-
-    def _as_leaf_values(self, values: Floats) -> Floats:
-        """Return values as trees have them, (n_nodes, n_targets, n_values)."""
-        if isinstance(self.addend, TargetAddend):
-            return self.addend.as_targets(values)[:, :, None]
-        return values[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,10 +507,7 @@ def _least_below(tree: Any, expected: Floats) -> Floats:
 def _cut(
     trees: Sequence[Any], expected: Sequence[Floats], fewest: float, n_columns: int
 ) -> tuple[tuple[NDArray[np.intp], ...], int]:
-    """Return the cells of leaves, and how many: as many as can be with enough records.
-
-    Other nodes have -1.
-    """
+    """Return the cells of leaves, -1 of others, and how many: all with enough rows."""
     least = [_least_below(tree, own) for tree, own in zip(trees, expected, strict=True)]
     ranked = np.sort(np.concatenate(least))[::-1]
     # A tree has one cell more than splits.
@@ -643,7 +618,6 @@ def make_centers_query(
         addend,
         public.n_rows,
         leaves=cells,
-        in_nodes=(),
         in_cells=in_cells,
         share=public.n_rows / n_rows(every) if public.table is not None else 0.0,
         squares=(added**2).sum(axis=0),

@@ -137,10 +137,7 @@ def _find_linear(query: EstimatorQuery) -> LinearQuery | None:
 
 
 def linear_step(query: EstimatorQuery | LeafQuery) -> LinearStepQuery | None:
-    """Return the query of a linear model at the end that can correct a public fit.
-
-    Of rows for pairs that no step before it knows.
-    """
+    """Return the linear model at the end, if no step before knows the rows of pairs."""
     if isinstance(query, LeafQuery):
         return None
     linear = _find_linear(query)

@@ -125,10 +125,7 @@ class PublicRecords:
         max_rows: int | None,
         whole_alone: bool,
     ) -> Self:
-        """Draw from a reference, until an estimator can be fitted.
-
-        Nothing is drawn if the whole is all that is looked at, and there is one.
-        """
+        """Draw until an estimator can be fitted; nothing if the whole is enough."""
         whole, databases = None, []
         if (pool := reference.whole) is not None:
             whole = _with_labels((pool.X, pool.y), labels)
@@ -184,10 +181,7 @@ class PublicRecords:
         return cls(databases, databases[0], None, n_records)
 
     def fits_and_base(self, estimator: Any) -> tuple[list[Any], Any]:
-        """Return fits to all databases, and one to all records of a table.
-
-        Or else the first of these.
-        """
+        """Return fits to all databases, and one to a whole table, or the first."""
         fits = [self.fit(estimator, database) for database in self.databases]
         base = self.fit(estimator, self.whole) if self.table else fits[0]
         return fits, base
@@ -395,10 +389,7 @@ def _split(estimator: Any) -> tuple[Pipeline | None, str, Any]:
 
 
 def _fit_steps(estimator: Any, database: Database) -> dict[str, Any]:
-    """Fit the steps of a pipeline before its last to public records, by their names.
-
-    And members that learn structure, of a last step that has such.
-    """
+    """Fit steps before the last, and members of it that learn structure, by name."""
     front, last_name, last = _split(estimator)
     steps: dict[str, Any] = {}
     X, y = database
@@ -461,16 +452,15 @@ def _transforms_alone(front: Any, points: Any) -> bool:
     mixed = np.random.default_rng(0).permutation(n)
     few = [mixed[row : row + 1] for row in range(min(n, _ALONE))]
     return all(
-        _are_alike(_transformed(front, take_rows(points, rows)), together[rows])
+        same_but_for(_SAME_ALONE, one, other)
         for rows in (*few, mixed[: n // 2], mixed[n // 2 :])
         if len(rows)
+        for one, other in zip(
+            _transformed(front, take_rows(points, rows)).T,
+            together[rows].T,
+            strict=True,
+        )
     )
-
-
-def _are_alike(one: Any, other: Any) -> bool:
-    """Tell if numbers are the same but for rounding, column by column."""
-    columns = zip(one.T, other.T, strict=True)
-    return all(same_but_for(_SAME_ALONE, *column) for column in columns)
 
 
 def _knows_its_rows(estimator: Any, steps: dict[str, Any], pool: RecordPool) -> bool:

@@ -93,11 +93,7 @@ def main_methods(fitted: Any) -> tuple[str, ...]:
 def find_released(
     fits: Sequence[Any], points: Any, methods: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the places of the numbers that methods need of a fit to other records.
-
-    None, where they depend on nothing that differs among the fits. Whether they are
-    enough is told by `proven`.
-    """
+    """Return the places of numbers that methods may need of a fit to other records."""
     first, *others = [find_numbers(fitted) for fitted in fits]
     learned = [
         place
@@ -334,11 +330,6 @@ def _nonnegative(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.maximum(numbers, 0.0)
 
 
-def _below_one(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return logarithms of probabilities of which the complement is taken."""
-    return np.minimum(logarithms, np.log1p(-_SMALL))
-
-
 def _in_order(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sort(numbers, axis=0)
 
@@ -368,7 +359,8 @@ _MENDS: dict[str, Callable[[Any], Any]] = {
     # Inside SplineTransformer; _t in scipy of 2024 and before.
     "BSpline.t": _in_order,
     "BSpline._t": _in_order,
-    "BernoulliNB.feature_log_prob_": _below_one,
+    # Logarithms of probabilities of which the complement is taken.
+    "BernoulliNB.feature_log_prob_": lambda x: np.minimum(x, np.log1p(-_SMALL)),
     "MiniBatchNMF.components_": _nonnegative,
     "NMF.components_": _nonnegative,
 }
@@ -399,10 +391,7 @@ _FURTHER: dict[str, Callable[[Any, Numbers], Attributes]] = {
 
 
 def known_class(estimator: Any) -> str:
-    """Return the name of an estimator's class, if it is exactly one of scikit-learn.
-
-    Or of scipy; else "". Without an import, which would be of half of scikit-learn.
-    """
+    """Return the name of a class of scikit-learn or scipy, without an import; or ""."""
     kind = type(estimator)
     package = ".".join(kind.__module__.split(".")[:2])
     theirs = package.startswith(("sklearn.", "scipy."))
@@ -441,10 +430,7 @@ def structured_parts(fitted: Any) -> list[Any]:
 
 
 def learns_structure(fitted: Any) -> bool:
-    """Tell if words, arrays of several shapes, or chosen columns or rows were learned.
-
-    By the estimator itself, not by steps inside it.
-    """
+    """Tell if the estimator itself learned words, ragged arrays, or chosen columns."""
     if isinstance(fitted, FrozenEstimator):
         return False
     if hasattr(fitted, "get_support") or hasattr(fitted, "component_indices_"):
