@@ -349,16 +349,6 @@ def test_refusal_says_what_would_do():
         assert (str(copy), copy.target, copy.best) == (str(error), 0.001, error.best)
 
 
-def test_refusal_text():
-    """Name, value, what can be had, and what is needed are in one sentence."""
-    with pytest.raises(CalibrationError) as caught:
-        Exchangeable().order_index(9, 0.05)
-    assert str(caught.value) == (
-        "n_pairs=9 pairs certify no risk below 0.1, but gamma=0.05 was requested; "
-        "it needs n_pairs >= 19."
-    )
-
-
 # Bad values
 
 

@@ -318,6 +318,7 @@ def test_methods_that_the_estimator_lacks_are_lacking():
     assert not hasattr(private(Ridge()), "transform")
     assert not hasattr(private(Ridge()), "sample")
     assert not hasattr(private(Ridge()), "set_output")
+    assert not hasattr(private(SGDClassifier()), "partial_fit")
 
 
 def test_type_and_tags_are_those_of_the_estimator():

@@ -455,17 +455,6 @@ def test_private_frame_as_its_own_reference_is_recognized():
         )
 
 
-def test_weights_and_partial_fits_are_refused():
-    model = private(Ridge(), **DECLARED)
-    X = FRAME[["age"]]
-    with pytest.raises(
-        ValueError, match="sample_weight must be None with a sensitivity"
-    ):
-        model.fit(X, SCORE, sample_weight=np.arange(90))
-    model.fit(X, SCORE)
-    assert not hasattr(model, "partial_fit")
-
-
 @pytest.mark.slow
 def test_new_people_are_not_promised_what_public_steps_do_not_know():
     with_steps = private(PIPE).fit(FRAME, ANSWER, **REFERENCE).certificate_
