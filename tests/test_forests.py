@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from query_pairs import known_pairs
+from query_pairs import RELATIONS, known_pairs
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -80,7 +80,6 @@ REGRESSORS = (
     ExtraTreesRegressor(4, max_depth=3),
 )
 FEW = SensitivitySampler(n_pairs=9)
-RELATIONS = ("replace-one", "add-remove")
 # Declared about as wide as the records are.
 SCHEMA_OF_CLASSES = SchemaReference([(0.0, 4.0)] * 4, target=CLASSES)
 SCHEMA_OF_TARGETS = SchemaReference([(0.0, 4.0)] * 4, target=(-5.0, 10.0))

