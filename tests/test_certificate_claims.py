@@ -54,14 +54,17 @@ def test_sums_are_those_of_the_decimal_numbers_and_never_below(numbers):
     assert Fraction(repr(below)) < total or not total
 
 
+# For two neighbors, or for any two.
+TWO, ANY = "For two neighboring databases: ", "For any two neighboring databases: "
+LEVEL = "the release is 1-differentially private for that pair, whatever the output."
+PROBABLY, FRESH = "with probability at least", "a fresh pair and the sampled pairs"
+BEYOND = "the privacy loss of the release exceeds 1 with probability at most"
+
+
 @pytest.mark.parametrize(
     ("given_", "words"),
     [
-        (
-            minted(0.5),
-            "For any two neighboring databases: the release is "
-            "0.5-differentially private.",
-        ),
+        (minted(0.5), f"{ANY}the release is 0.5-differentially private."),
         (
             minted(0.5, 1e-5, relation="add-remove", n_releases=2),
             "For any two databases that differ by one added or removed record: the 2 "
@@ -69,55 +72,44 @@ def test_sums_are_those_of_the_decimal_numbers_and_never_below(numbers):
         ),
         (
             minted(1.0, 0.0, 0.05, randomness="implicit"),
-            "For two neighboring databases: with probability at least 0.95 over a "
-            "fresh pair and the sampled pairs, the release is 1-differentially private "
-            "for that pair, whatever the output.",
+            f"{TWO}{PROBABLY} 0.95 over {FRESH}, {LEVEL}",
         ),
         (
             minted(1.0, 0.0, 0.05, 0.01, randomness="implicit"),
-            "For two neighboring databases: with probability at least 0.95 over a "
-            "fresh pair, for all but a fraction 0.01 of the samples of pairs, the "
-            "release is 1-differentially private for that pair, whatever the output.",
+            f"{TWO}{PROBABLY} 0.95 over a fresh pair, for all but a fraction 0.01 of "
+            f"the samples of pairs, {LEVEL}",
         ),
         (
             minted(1.0, 0.0, 0.05, randomness="both"),
-            "For two neighboring databases: the privacy loss of the release exceeds 1 "
-            "with probability at most 0.05 over a fresh pair, its noise and the "
-            "sampled pairs.",
+            f"{TWO}{BEYOND} 0.05 over a fresh pair, its noise and the sampled pairs.",
         ),
         (
             minted(1.0, 0.25, 0.5, randomness="both", n_releases=2),
-            "For two neighboring databases: the 2 releases together are "
-            "(1, 0.75)-differentially private, on average over a fresh pair and the "
-            "sampled pairs.",
+            f"{TWO}the 2 releases together are (1, 0.75)-differentially private, on "
+            f"average over {FRESH}.",
         ),
         (
             minted(1.0, 0.0, 0.5, randomness="explicit"),
-            "For any two neighboring databases: the privacy loss of the release "
-            "exceeds 1 with probability at most 0.5 over the noise.",
+            f"{ANY}{BEYOND} 0.5 over the noise.",
         ),
         (
             minted(1.0, 0.0, 0.5, randomness="both", post_processed=True),
-            "For two neighboring databases: the release is "
-            "(1, 0.5)-differentially private, on average over a fresh pair and the "
-            "sampled pairs.",
+            f"{TWO}the release is (1, 0.5)-differentially private, on average over "
+            f"{FRESH}.",
         ),
         (
             minted(1.0, 0.0, 0.0, 0.1, randomness="implicit"),
-            "For two neighboring databases: with probability at least 1 over a fresh "
-            "pair, for all but a fraction 0.1 of the samples of pairs, the release is "
-            "1-differentially private for that pair, whatever the output.",
+            f"{TWO}{PROBABLY} 1 over a fresh pair, for all but a fraction 0.1 of the "
+            f"samples of pairs, {LEVEL}",
         ),
         (
             minted(1.0, 0.0, 0.5, 0.1, randomness="explicit"),
-            "For any two neighboring databases: the privacy loss of the release "
-            "exceeds 1 with probability at most 0.5 over the noise, for all but a "
-            "fraction 0.1 of the samples of pairs.",
+            f"{ANY}{BEYOND} 0.5 over the noise, for all but a fraction 0.1 of the "
+            "samples of pairs.",
         ),
         (
             minted(1.0, 0.25, 0.5, randomness="explicit"),
-            "For any two neighboring databases: the release is "
-            "(1, 0.75)-differentially private.",
+            f"{ANY}the release is (1, 0.75)-differentially private.",
         ),
     ],
 )

@@ -1,14 +1,17 @@
-"""Queries of wrapped estimators, and samplers that are used again."""
+"""Queries of wrapped estimators, samplers used again, and searches and pipelines."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor, StackingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from wrapped import (
     POINTS,
     X_PUBLIC,
@@ -19,15 +22,14 @@ from wrapped import (
     private,
 )
 
-from skparisk import IncompatibleError, SensitivitySampler
-from skparisk.neighbors import sample_database
+from skparisk import IncompatibleError, PrivacyLeakWarning
+from skparisk.core import Leak
 from skparisk.queries import (
     AttributeReader,
     EstimatorQuery,
     MeanQuery,
     PredictionReader,
 )
-from skparisk.reference import TableReference
 from skparisk.wrappers._template import match_components
 
 # Queries
@@ -102,20 +104,6 @@ def test_queries_with_what_has_no_pickle_are_like_nothing():
         again.fit(X, Y)
 
 
-def test_first_database_is_drawn_from_the_reference():
-    table = TableReference(X_PUBLIC, Y_PUBLIC)
-    seed = np.random.SeedSequence(1)
-    drawn, targets = sample_database(table, 50, seed)
-    rows = [X_PUBLIC.tolist().index(row) for row in drawn.tolist()]
-    assert len(set(rows)) == 50
-    np.testing.assert_array_equal(Y_PUBLIC[rows], targets)
-    again, _ = sample_database(table, 50, seed)
-    np.testing.assert_array_equal(drawn, again)
-    assert sample_database(TableReference(X_PUBLIC), 3, seed)[1] is None
-    other, _ = sample_database(table, 50, np.random.SeedSequence(2))
-    assert (drawn != other).any()
-
-
 # Samplers that are used again
 
 
@@ -129,25 +117,68 @@ def test_fitted_pairs_of_predictions_serve_again():
         again.fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        private(Ridge(2.0)),
-        private(Lasso()),
-        private(Ridge(), ("coef_",)),
-    ],
-)
-def test_fitted_pairs_of_another_question_are_refused(other):
-    sampler = fit_public(private(Ridge())).sampler_
-    with pytest.raises(IncompatibleError, match=r"was fitted for Ridge \(coef_, inte"):
-        other.set_params(sensitivity=sampler).fit(X, Y)
+# As part of scikit-learn: searches, pipelines, data frames
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_shaped_noise(law):
-    sampler = SensitivitySampler(
-        n_pairs=60, randomness="both", law=law, noise_shape="whitened"
-    )
-    model = fit_public(private(PCA(2), sensitivity=sampler))
-    assert model.certificate_.private
-    assert model.transform(X).shape == (80, 2)
+def test_set_output():
+    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(80) + 5)
+    public = pd.DataFrame(X_PUBLIC, columns=list("abcd"))
+    for estimator, names in (
+        (PCA(2), ["pca0", "pca1"]),
+        (StandardScaler(), "abcd"),
+        (MinMaxScaler(), "abcd"),
+    ):
+        model = private(estimator)
+        assert model.set_output(transform="pandas") is model
+        transformed = model.fit_transform(frame, X_reference=public)
+        assert list(transformed.columns) == list(names)
+        assert list(transformed.index) == list(frame.index)
+        assert list(model.get_feature_names_out()) == list(names)
+        model.set_output(transform="default")
+        assert isinstance(model.transform(frame), np.ndarray)
+        model.set_output()
+        assert isinstance(model.transform(frame), np.ndarray)
+
+
+def test_names_of_columns_may_be_given():
+    model = fit_public(private(StandardScaler()))
+    assert list(model.get_feature_names_out(list("wxyz"))) == list("wxyz")
+
+
+def test_reference_is_routed_through_a_pipeline():
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = private(StandardScaler(), epsilon=20.0)
+        scaler.set_fit_request(X_reference=True, y_reference=False)
+        ridge = private(Ridge()).set_fit_request(X_reference=True, y_reference=True)
+        pipeline = make_pipeline(scaler, ridge, transform_input=["X_reference"])
+        pipeline.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        first, last = pipeline[0], pipeline[-1]
+        assert first.certificate_.private
+        assert last.certificate_.private
+        direct = private(Ridge()).fit(
+            first.transform(X),
+            Y,
+            X_reference=X_PUBLIC,
+            y_reference=Y_PUBLIC,
+        )
+        assert (
+            last.certificate_.evidence.n_records
+            == direct.certificate_.evidence.n_records
+        )
+        plain = make_pipeline(StandardScaler(), ridge, transform_input=["X_reference"])
+        with pytest.warns(PrivacyLeakWarning, match="standardscaler to public data"):
+            plain.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        scaler = StandardScaler().fit(X)
+        direct = private(Ridge()).fit(
+            scaler.transform(X),
+            Y,
+            X_reference=scaler.transform(X_PUBLIC),
+            y_reference=Y_PUBLIC,
+        )
+        certificate = direct.certificate_.weaken(leaks=[Leak.LEARNS_MORE])
+        assert plain[-1].certificate_ == certificate
+        plain.set_params(standardscaler=FrozenEstimator(scaler.fit(X_PUBLIC)))
+        search = GridSearchCV(plain, {"privateestimator__epsilon": [1.0, 2.0]}, cv=2)
+        with pytest.warns(PrivacyLeakWarning, match="The parameters were chosen"):
+            search.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        assert search.best_estimator_[-1].certificate_.leaks == {Leak.CHOSEN}
