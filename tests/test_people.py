@@ -82,6 +82,9 @@ def fitted(model, *, labels=False, targets=True, **given):
     return model.fit(X, y if targets else None, **known | given)
 
 
+NO_PUBLIC = dict.fromkeys(("X_reference", "y_reference", "groups_reference"))
+
+
 def quick():
     """Return a model that samples little, where only the unit matters."""
     few = SensitivitySampler(n_pairs=60)
@@ -364,7 +367,7 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
         (PrivateRidge(), {"groups": [None, *IDS[1:]]}, "some are missing"),
         (
             PrivateRidge(sensitivity=1.0),
-            {"X_reference": None, "y_reference": None, "groups_reference": None},
+            NO_PUBLIC,
             "declared or proven",
         ),
         (
@@ -374,7 +377,7 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
         ),
         (
             PrivateRidge(),
-            {"X_reference": SCHEMA, "y_reference": None, "groups_reference": None},
+            NO_PUBLIC | {"X_reference": SCHEMA},
             "Of references only a TableReference",
         ),
         (
@@ -504,7 +507,7 @@ def test_parts_of_people_are_those_of_an_owner():
 def test_ids_are_compared_whatever_their_type(as_other):
     own = np.where(np.isin(IDS, IDS[:1]), PUBLIC[0], IDS)
     table = TableReference(X_PUBLIC, Y_PUBLIC, groups=as_other)
-    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    given = NO_PUBLIC | {"X_reference": table}
     with pytest.warns(PrivacyLeakWarning, match="private"):
         model = fitted(quick(), groups=own, **given)
     assert not model.certificate_.private
@@ -584,8 +587,7 @@ def test_a_secret_sample_draws_people(model, public):
     """Of whom nothing but the number of people is told; with a public table or none."""
     sampler = SensitivitySampler(reference=SecretSample(0.5), n_pairs=100)
     model = clone(model).set_params(sensitivity=sampler, random_state=0)
-    none = {"X_reference": None, "y_reference": None, "groups_reference": None}
-    given = {"groups_reference": None} if public else none
+    given = {"groups_reference": None} if public else NO_PUBLIC
     certificate = fitted(model, **given).certificate_
     n_people = len(np.unique(IDS))
     assert (certificate.unit, certificate.protects_membership) == ("person", True)
@@ -646,8 +648,7 @@ def test_with_one_row_each_a_secret_sample_is_the_same():
 def test_bounds_of_people_take_the_domain_of_the_reference():
     forest = RandomForestRegressor(5, max_depth=3, random_state=0)
     model = PrivateEstimator(forest, sensitivity="bound", max_rows=2, random_state=0)
-    none = {"y_reference": None, "groups_reference": None}
-    found = fitted(model, X_reference=SCHEMA, **none)
+    found = fitted(model, **NO_PUBLIC | {"X_reference": SCHEMA})
     assert found.certificate_.unit == "person"
 
 
@@ -835,7 +836,7 @@ def test_split_uses_each_person_once():
     model = PrivateRidge(
         1.0, gamma=0.2, random_state=0, sensitivity=SensitivitySampler(n_pairs=70)
     )
-    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    given = NO_PUBLIC | {"X_reference": table}
     assert fitted(model, **given).certificate_.evidence.n_pairs <= 70
     model.set_params(sensitivity__n_pairs=80)
     with pytest.raises(ValueError, match="at least 320 people for n_pairs=80"):

@@ -390,9 +390,16 @@ def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
     def model(rows):
         return predicting(make(FrozenEstimator(scaler(rows))))
 
-    for rows in (X, X[::-1].astype(np.float32)):
+    for rows, own, targets in (
+        (X, X, Y),
+        (X[::-1].astype(np.float32), X, Y),
+        *(
+            (rows, rows, np.append(Y, Y))
+            for rows in (np.repeat(X, 2, 0), np.tile(X, (2, 1)))
+        ),
+    ):
         with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
-            model(rows).fit(X, Y, **PUBLIC)
+            model(rows).fit(own, targets, **PUBLIC)
     public = model(X_PUBLIC).fit(X, Y, **PUBLIC)
     assert public.certificate_.private
     assert "Frozen parts" in public.certificate_.caveats[-1]
@@ -430,13 +437,6 @@ def test_a_frozen_step_that_learned_from_private_records_is_refused_beside_anoth
         targets = own[:, 0] + rng.normal(size=400)
         with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
             model.fit(own, targets, X_reference=public, y_reference=targets)
-
-
-@pytest.mark.parametrize("rows", [np.repeat(X, 2, axis=0), np.tile(X, (2, 1))])
-def test_frozen_steps_are_refused_where_private_records_are_there_twice(rows):
-    model = predicting(make_pipeline(FrozenEstimator(scaler(rows)), Lasso(0.1)))
-    with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
-        model.fit(rows, np.append(Y, Y), **PUBLIC)
 
 
 def test_searches_refuse_frozen_steps_that_learned_from_private_records():
