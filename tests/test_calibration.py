@@ -616,19 +616,16 @@ def test_confidences_out_of_range_are_refused():
 def test_positive_numbers_out_of_range_are_refused(value):
     """The rho, eta and finite epsilon of the formulas are refused by name."""
     message = "^{} must be a finite number above 0, got "
-    with pytest.raises(ValueError, match=message.format("rho")):
-        sample_confidence(10, value)
-    with pytest.raises(ValueError, match=message.format("eta")):
-        bessel_joint_confidence(1, 1, 0.5, eta=value)
-    with pytest.raises(ValueError, match=message.format("eta")):
-        bessel_joint_noise_epsilon(1, 0.5, 0.5, eta=value)
-    with pytest.raises(ValueError, match=message.format("epsilon")):
-        bessel_joint_noise_epsilon(value, 0.5, 0.5)
+    for name, call in (
+        ("rho", lambda: sample_confidence(10, value)),
+        ("eta", lambda: bessel_joint_confidence(1, 1, 0.5, eta=value)),
+        ("eta", lambda: bessel_joint_noise_epsilon(1, 0.5, 0.5, eta=value)),
+        ("epsilon", lambda: bessel_joint_noise_epsilon(value, 0.5, 0.5)),
+    ):
+        with pytest.raises(ValueError, match=message.format(name)):
+            call()
     if value != math.inf:
-        for name, arguments in {
-            "epsilon": (value, 1),
-            "noise_epsilon": (1, value),
-        }.items():
+        for name, arguments in (("epsilon", (value, 1)), ("noise_epsilon", (1, value))):
             with pytest.raises(ValueError, match=f"^{name} must be a number in"):
                 bessel_joint_confidence(*arguments, 0.5)
 

@@ -285,12 +285,13 @@ def test_single_records_are_clipped():
     np.testing.assert_allclose(moved, numbers().clip(0, [1, 2]))
 
 
-@pytest.mark.parametrize("given", ["fit", "sampler"])
+@pytest.mark.parametrize("given", ["fit", "sampler", "declared"])
 def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     X, y = numbers(), 3 * numbers(seed=1)[:, 0]
     model = PrivateRidge(epsilon=math.inf, random_state=0)
-    reference = {"X_reference": FLAT} if given == "fit" else {}
-    sampler = few() if given == "fit" else few(reference=FLAT)
+    reference = {} if given == "sampler" else {"X_reference": FLAT}
+    known = {"fit": few(), "declared": KnownSensitivity(0.5)}
+    sampler = known.get(given, few(reference=FLAT))
     model = model.set_params(sensitivity=sampler).fit(X, y, **reference)
     expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
     np.testing.assert_allclose(model.coef_, expected.coef_)
@@ -298,7 +299,12 @@ def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     model.fit(inside, targets, **reference)
     expected = Ridge().fit(inside, targets)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-11)
-    assert model.sampler_.pairs_.domain == FLAT.domain
+    if given != "declared":
+        assert model.sampler_.pairs_.domain == FLAT.domain
+        return
+    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
+        model.fit(X[:, :1], y, **reference)
+    np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
 
 
 def test_a_declared_sensitivity_is_of_frames_in_the_schema():
@@ -411,18 +417,3 @@ def test_references_that_lack_targets_are_refused():
     bound = PrivateLogisticRegression(sensitivity="bound", x_norm=1.0)
     labels = np.where(X[:, 0] > 0, "no", "yes")
     assert bound.fit(X, labels, X_reference=CLASSES).classes_.tolist() == ["no", "yes"]
-
-
-# A sensitivity that is declared
-
-
-def test_records_are_clipped_for_a_declared_sensitivity_as_well():
-    X, y = numbers(40), np.arange(40)
-    known = KnownSensitivity(0.5)
-    model = PrivateRidge(epsilon=math.inf, sensitivity=known)
-    model.fit(X, y, X_reference=FLAT)
-    expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
-    np.testing.assert_allclose(model.coef_, expected.coef_)
-    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
-        model.fit(X[:, :1], y, X_reference=FLAT)
-    np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)

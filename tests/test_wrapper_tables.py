@@ -131,41 +131,17 @@ def test_categories_that_only_private_records_have_are_unknown():
     assert "Xanadu" not in str(error.value)
 
 
+FILLED = make_column_transformer((SimpleImputer(), ["age", "income"]))
+BINNED = make_column_transformer((KBinsDiscretizer(3, strategy="uniform"), ["age"]))
+CHOSEN = SelectFromModel(Lasso(0.1), threshold=-np.inf)
+ELIMINATED = RFE(Ridge(), n_features_to_select=1)
+# Nystroem keeps single records; polynomials learn only how many columns there are.
+POLYNOMIAL = (StandardScaler(), PolynomialFeatures(), PCA(2), LinearRegression())
 PUBLIC_STEPS = [
-    (
-        make_pipeline(
-            make_column_transformer((SimpleImputer(), ["age", "income"])),
-            Nystroem(n_components=5),  # keeps single records
-            Ridge(),
-        ),
-        ("nystroem",),
-    ),
-    (
-        make_pipeline(
-            make_column_transformer((KBinsDiscretizer(3, strategy="uniform"), ["age"])),
-            Ridge(),
-        ),
-        ("columntransformer__kbinsdiscretizer",),
-    ),
-    (
-        make_pipeline(
-            make_column_transformer((SimpleImputer(), ["age", "income"])),
-            SelectFromModel(Lasso(0.1), threshold=-np.inf),
-            RFE(Ridge(), n_features_to_select=1),
-            Ridge(),
-        ),
-        ("selectfrommodel", "rfe"),
-    ),
-    (
-        make_pipeline(
-            make_column_transformer((SimpleImputer(), ["age", "income"])),
-            StandardScaler(),
-            PolynomialFeatures(),  # learns no more than how many columns there are
-            PCA(2),
-            LinearRegression(),
-        ),
-        (),
-    ),
+    (make_pipeline(FILLED, Nystroem(n_components=5), Ridge()), ("nystroem",)),
+    (make_pipeline(BINNED, Ridge()), ("columntransformer__kbinsdiscretizer",)),
+    (make_pipeline(FILLED, CHOSEN, ELIMINATED, Ridge()), ("selectfrommodel", "rfe")),
+    (make_pipeline(FILLED, *POLYNOMIAL), ()),
 ]
 
 
