@@ -13,13 +13,7 @@ from laws import SEEDS, assert_binomial_at_most, exceeds
 from scipy import special, stats
 
 from skparisk import SensitivitySampler
-from skparisk.core.calibrate import (
-    DKW,
-    PAC,
-    Exchangeable,
-    dkw_slack,
-    required_pairs,
-)
+from skparisk.core.calibrate import DKW, PAC, Exchangeable, dkw_slack, required_pairs
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
     bessel_joint_confidence,

@@ -224,12 +224,6 @@ def test_numbers_are_rounded_up():
     assert minted(long).epsilon >= long
 
 
-def test_a_risk_of_one_is_no_guarantee():
-    for given_ in (minted(0.1, 0.0, 1.0), minted(0.1, 1.0)):
-        assert given_.guarantee.startswith("There is no guarantee. Risk and delta add")
-    assert minted(0.1, 0.0, 0.999).private
-
-
 def test_what_others_call_a_certificate_is_checked():
     class Other:
         def __init__(self, says):
@@ -398,6 +392,8 @@ def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
 @pytest.mark.parametrize(
     "numbers",
     [
+        {"risk": 1.0},
+        {"delta": 1.0},
         {"failure_prob": 1.0},
         {"risk": 0.6, "failure_prob": 0.4},
         {"risk": 0.6, "delta": 0.4, "randomness": "both"},
@@ -408,6 +404,7 @@ def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
     """As if one of them were 1."""
     given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
     assert void_reasons(given_) == (VACUOUS,)
+    assert given_.guarantee.startswith("There is no guarantee. Risk and delta add")
     least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
     assert remade(given_, **least).private
 

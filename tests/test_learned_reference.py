@@ -37,11 +37,7 @@ from skparisk import (
 from skparisk.core.claim import Assumption, as_certificate
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import MeanQuery
-from skparisk.reference import (
-    Categories,
-    Interval,
-    LearnedReference,
-)
+from skparisk.reference import Categories, Interval, LearnedReference
 from skparisk.reference._learning import Learning
 from skparisk.reference._synthesis import (
     Axis,

@@ -365,11 +365,7 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
         (PrivateRidge(), {"groups": None}, "^groups must be given"),
         (PrivateRidge(), {"groups": IDS[:5]}, "one id for each row"),
         (PrivateRidge(), {"groups": [None, *IDS[1:]]}, "some are missing"),
-        (
-            PrivateRidge(sensitivity=1.0),
-            NO_PUBLIC,
-            "declared or proven",
-        ),
+        (PrivateRidge(sensitivity=1.0), NO_PUBLIC, "declared or proven"),
         (
             PrivateRidge(sensitivity="bound", x_norm=9.0, y_bounds=(-9.0, 9.0)),
             {"groups": None},

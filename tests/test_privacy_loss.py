@@ -404,7 +404,10 @@ def test_formula_is_valid_as_a_delta_below_a_threshold_only():
     for k, threshold in [(2, 1.417), (3, 1.582), (5, 1.740), (10, 1.868)]:
         assert largest_validity_gap(threshold - 1e-3, k) <= 1e-15
         assert largest_validity_gap(threshold + 1e-3, k) > 0
-    # That of one output is sharp.
+
+
+def test_threshold_of_one_output_is_sharp():
+    """At ln 3 exactly the formula is still a delta; a little above it is not."""
     assert largest_validity_gap(math.log(3), 1) <= 1e-15
     assert largest_validity_gap(math.log(3) * (1 + 5e-4), 1) > 0
 

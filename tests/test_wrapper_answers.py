@@ -347,11 +347,7 @@ def test_type_and_tags_are_those_of_the_estimator():
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        GaussianMixture(),
-        ShrunkCovariance(),
-        QuantileTransformer(n_quantiles=9),
-    ],
+    [GaussianMixture(), ShrunkCovariance(), QuantileTransformer(n_quantiles=9)],
 )
 def test_what_was_not_released_is_not_completed(estimator):
     fitted = estimator.fit(X)
