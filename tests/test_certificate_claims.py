@@ -54,6 +54,11 @@ def test_sums_are_those_of_the_decimal_numbers_and_never_below(numbers):
     assert Fraction(repr(below)) < total or not total
 
 
+def test_ten_releases_at_a_tenth_are_one():
+    assert round_up(exact_sum([0.1] * 10)) == 1.0
+    assert round_up(exact_sum([0.1] * 3)) == 0.3
+
+
 # For two neighbors, or for any two.
 TWO, ANY = "For two neighboring databases: ", "For any two neighboring databases: "
 LEVEL = "the release is 1-differentially private for that pair, whatever the output."

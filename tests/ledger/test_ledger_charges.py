@@ -88,6 +88,13 @@ def test_delta_and_risk_have_limits_as_well(release, fits):
     assert len(ledger.releases) == 1 + fits
 
 
+def test_the_probability_that_a_certificate_fails_is_a_part_of_the_risk():
+    release = mint(epsilon=0.1, risk=0.03, failure_prob=0.03)
+    with pytest.raises(BudgetExceededError):
+        PrivacyLedger(1.0, gamma=0.05).spend(release)
+    PrivacyLedger(1.0, gamma=0.06).spend(release)
+
+
 def test_a_release_of_which_nothing_is_certain_is_not_private():
     ledger = PrivacyLedger(1.0)
     ledger.spend((0.1, 0.0, 0.9))
