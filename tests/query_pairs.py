@@ -10,16 +10,15 @@ RELATIONS = ("replace-one", "add-remove")
 N_PAIRS = 2
 
 
-def pairs_from(reference, *, n_records, relation, size=N_PAIRS, seed=0):
+def pairs_from(
+    reference, n_records, relation, size=N_PAIRS, *, seed=0, n_neighbors=1, **form
+):
+    """Draw pairs of so many databases with so many neighbors each."""
     source_seed, pairs_seed = np.random.SeedSequence([seed, 5]).spawn(2)
-    source = bind_pairs(
-        reference,
-        n_pairs=size,
-        n_records=n_records,
-        relation=relation,
-        seed=source_seed,
-    )
-    return draw_pairs(source, n_records=n_records, start=0, size=size, seed=pairs_seed)
+    both = {"n_records": n_records, "n_neighbors": n_neighbors}
+    how = {"n_pairs": size * n_neighbors, "relation": relation, "seed": source_seed}
+    source = bind_pairs(reference, **how, **both)
+    return draw_pairs(source, start=0, size=size, seed=pairs_seed, **both, **form)
 
 
 def known_pairs(pool, records, changed, replacement):

@@ -44,6 +44,7 @@ from skparisk.reference import CallableReference, SchemaReference, TableReferenc
 from skparisk.reference._base import Withheld
 
 N_BLOCKS, SIZE = 12, 25
+ASKED = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0}
 
 
 def population(n_records, rng):
@@ -108,8 +109,7 @@ def audit(name="mean", X=X, model=None, **changes):
     """Audit one of the models with few blocks and a lot of privacy to spend."""
     unfitted, y, public = MODELS[name]
     model = unfitted if model is None else model
-    arguments = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0, **public}
-    return audit_reference(model, X, y, **{**arguments, **changes})
+    return audit_reference(model, X, y, **ASKED | public | changes)
 
 
 def prepared(model, y, public, X=X):
@@ -448,25 +448,24 @@ def test_a_document_with_another_audit_is_refused():
 def test_references_of_samplers():
     """An object, a function, or the table that a sampler was fitted to."""
     private = np.random.default_rng(1).normal(size=(300, 2))
-    asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0}
     made = CallableReference(lambda n, rng: rng.normal(size=(n, 2)))
     for reference in (made, made.sample, TableReference(X_PUBLIC)):
         sampler = SensitivitySampler(
             MeanQuery(), n_pairs=39, reference=reference, n_records=200
         )
-        found = audit_reference(sampler, private, **asked)
+        found = audit_reference(sampler, private, **ASKED)
         assert found.release_records == 200
         assert not hasattr(sampler, "certificate_")
-        found = audit_reference(sampler.fit(X_PUBLIC), private, **asked)
+        found = audit_reference(sampler.fit(X_PUBLIC), private, **ASKED)
         assert sampler.certificate_.evidence.audit == found.measured
     ridge = PrivateRidge(
         sensitivity=SensitivitySampler(
             n_pairs=39, reference=TableReference(X_PUBLIC, Y_PUBLIC)
         )
     )
-    audit_reference(ridge, X, Y, **asked)
+    audit_reference(ridge, X, Y, **ASKED)
     frozen = FrozenEstimator(SensitivitySampler(n_pairs=39))
-    audit_reference(PrivateRidge(sensitivity=frozen), X, Y, **PUBLIC, **asked)
+    audit_reference(PrivateRidge(sensitivity=frozen), X, Y, **PUBLIC, **ASKED)
 
 
 def test_of_a_reference_that_makes_no_small_databases():
@@ -479,21 +478,19 @@ def test_of_a_reference_that_makes_no_small_databases():
 
     sampler = SensitivitySampler(MeanQuery(), n_pairs=39, reference=draw, n_records=200)
     private = np.random.default_rng(1).normal(size=(900, 2))
-    asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0}
-    assert audit_reference(sampler, private, **asked).n_blocks == N_BLOCKS
+    assert audit_reference(sampler, private, **ASKED).n_blocks == N_BLOCKS
 
 
 def test_private_records_are_moved_to_declared_columns():
     """As in a release, so that none of them is further out than was sampled."""
     schema = SchemaReference({"a": (-2.0, 2.0), "b": (-2.0, 2.0)})
     frame = pd.DataFrame(X * 1e6, columns=["a", "b"])
-    asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0}
     for query in (MeanQuery(), lambda X: np.mean(X, axis=0)):
         sampler = SensitivitySampler(query, n_pairs=39, gamma=0.1, reference=schema)
         judge, exceeding = prepared(sampler, None, {}, frame)
         corners = pd.DataFrame(np.sign(X) * 2.0, columns=["a", "b"])
         assert exceeding(frame, None) == exceeding(corners, None)
-        found = audit_reference(sampler, frame, **asked)
+        found = audit_reference(sampler, frame, **ASKED)
         assert found.n_records == judge.n_records
 
 
@@ -613,22 +610,16 @@ def test_another_reference_than_that_of_the_fit_is_refused():
     """Also if it is as long, and where only its targets are others."""
     ridge = PrivateRidge(combine=None, **FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
     asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS}
-    with pytest.raises(IncompatibleError, match="with reference='resampled from a"):
-        audit_reference(
-            ridge, X, Y, X_reference=X_PUBLIC[1:], y_reference=Y_PUBLIC[1:], **asked
-        )
-    with pytest.raises(IncompatibleError, match="the records that it was fitted with"):
-        audit_reference(
-            ridge, X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC + 1, **asked
-        )
-    with pytest.raises(IncompatibleError, match="the records that it was fitted with"):
-        audit_reference(
-            ridge, X, Y, X_reference=X_PUBLIC + 1, y_reference=Y_PUBLIC, **asked
-        )
-    back = slice(None, None, -1)  # the same in another order
-    audit_reference(
-        ridge, X, Y, X_reference=X_PUBLIC[back], y_reference=Y_PUBLIC[back], **asked
-    )
+    for X_other, y_other, message in (
+        (X_PUBLIC[1:], Y_PUBLIC[1:], "with reference='resampled from a"),
+        (X_PUBLIC, Y_PUBLIC + 1, "the records that it was fitted with"),
+        (X_PUBLIC + 1, Y_PUBLIC, "the records that it was fitted with"),
+    ):
+        other = {"X_reference": X_other, "y_reference": y_other}
+        with pytest.raises(IncompatibleError, match=message):
+            audit_reference(ridge, X, Y, **other, **asked)
+    back = {name: rows[::-1] for name, rows in PUBLIC.items()}  # in another order
+    audit_reference(ridge, X, Y, **back, **asked)
     with pytest.raises(IncompatibleError, match="but the certificate has epsilon=1"):
         audit_reference(ridge.set_params(epsilon=0.1), X, Y, **PUBLIC, **asked)
 

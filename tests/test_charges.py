@@ -61,12 +61,33 @@ def known(model):
 
 
 # What is released, and what it costs: privacy level, delta, risk.
+KNOWN_RIDGE = known(PrivateRidge(epsilon=0.5))
+OF_TWO = {"sensitivity": "bound", "bounds": (0, 1), "y_bounds": (0, 1)}
+PROVEN = {"sensitivity": "bound", "x_norm": 1.0, "y_bounds": (0, 1)}
+THREE = np.zeros((5, 3), dtype=int)
+PAIRS = (1.0, 0.0, 0.05)
+
+
+def response(answers):
+    return RandomizedResponse(epsilon=1.0).randomize(answers)
+
+
+def search():
+    return GridSearchCV(KNOWN_RIDGE, {"alpha": [1, 2, 3]}, cv=4).fit(X, y)
+
+
+def logistic():
+    model = PrivateLogisticRegression(sensitivity=pairs)
+    return model.fit(X, labels, **class_reference)
+
+
+def polynomial():
+    return BernsteinMechanism(1, 0.5, lattice_size=2).release(np.ones(3))
+
+
 RELEASES = {
     "laplace": (lambda: LaplaceMechanism(1, 0.5).release([1.0]), (0.5,)),
-    "laplace, 3 rows": (
-        lambda: LaplaceMechanism(1, 0.5).release(np.ones((3, 1))),
-        (1.5,),
-    ),
+    "laplace, 3 rows": (lambda: LaplaceMechanism(1, 0.5).release([[1]] * 3), (1.5,)),
     "laplace, infinite": (
         lambda: LaplaceMechanism(1, math.inf).release([1.0]),
         (math.inf,),
@@ -78,62 +99,27 @@ RELEASES = {
         (1.0,),
     ),
     "discrete, 2 inputs": (lambda: coin.sample([0, 1]), (2 * coin.epsilon,)),
-    "randomized response": (
-        lambda: RandomizedResponse(epsilon=1.0).randomize([0, 1]),
-        (1.0,),
-    ),
-    "randomized response, 3 questions": (
-        lambda: RandomizedResponse(epsilon=1.0).randomize(np.zeros((5, 3), dtype=int)),
-        (3.0,),
-    ),
-    "bernstein": (
-        lambda: BernsteinMechanism(1, 0.5, lattice_size=2).release(np.ones(3)),
-        (0.5,),
-    ),
-    "sampler": (lambda: fitted.release(X), (1.0, 0.0, 0.05)),
+    "randomized response": (lambda: response([0, 1]), (1.0,)),
+    "randomized response, 3 questions": (lambda: response(THREE), (3.0,)),
+    "bernstein": (polynomial, (0.5,)),
+    "sampler": (lambda: fitted.release(X), PAIRS),
     "sampler, gaussian": (lambda: gaussian.release(X), (1.0, 1e-5, 0.05)),
-    "sampler, exponential": (lambda: scores.release(X), (1.0, 0.0, 0.05)),
-    "records": (lambda: local.transform(X), (1.0, 0.0, 0.05)),
-    "ridge": (
-        lambda: PrivateRidge(sensitivity=pairs).fit(X, y, **reference),
-        (1.0, 0.0, 0.05),
-    ),
-    "ridge, known": (lambda: known(PrivateRidge(epsilon=0.5)).fit(X, y), (0.5,)),
-    "ridge, bound": (
-        lambda: PrivateRidge(
-            epsilon=0.5, sensitivity="bound", x_norm=1.0, y_bounds=(0, 1)
-        ).fit(X, y),
-        (0.5,),
-    ),
-    "logistic": (
-        lambda: PrivateLogisticRegression(sensitivity=pairs).fit(
-            X, labels, **class_reference
-        ),
-        (1.0, 0.0, 0.05),
-    ),
+    "sampler, exponential": (lambda: scores.release(X), PAIRS),
+    "records": (lambda: local.transform(X), PAIRS),
+    "ridge": (lambda: PrivateRidge(sensitivity=pairs).fit(X, y, **reference), PAIRS),
+    "ridge, known": (lambda: clone(KNOWN_RIDGE).fit(X, y), (0.5,)),
+    "ridge, bound": (lambda: PrivateRidge(epsilon=0.5, **PROVEN).fit(X, y), (0.5,)),
+    "logistic": (logistic, PAIRS),
     "svc": (lambda: known(PrivateLinearSVC(classes=[0, 1])).fit(X, labels), (1.0,)),
     "density": (lambda: known(PrivateKernelDensity(lattice_size=2)).fit(X), (1.0,)),
-    "moments": (
-        lambda: PrivateMoments(sensitivity="bound", bounds=(0, 1), y_bounds=(0, 1)).fit(
-            X, y
-        ),
-        (1.0,),
-    ),
+    "moments": (lambda: PrivateMoments(**OF_TWO).fit(X, y), (1.0,)),
     "any estimator": (lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y), (1.0,)),
     "pipeline": (
         lambda: make_pipeline(Normalizer(), known(PrivateRidge())).fit(X, y),
         (1.0,),
     ),
-    "cross-validation": (
-        lambda: cross_val_score(known(PrivateRidge(epsilon=0.5)), X, y, cv=5),
-        (2.5,),
-    ),
-    "search, threads": (
-        lambda: GridSearchCV(
-            known(PrivateRidge(epsilon=0.5)), {"alpha": [1, 2, 3]}, cv=4
-        ).fit(X, y),
-        (0.5 * 13,),
-    ),
+    "cross-validation": (lambda: cross_val_score(KNOWN_RIDGE, X, y, cv=5), (2.5,)),
+    "search, threads": (search, (0.5 * 13,)),
 }
 
 
@@ -206,10 +192,8 @@ def test_mechanisms_record_who_they_are_and_whether_noise_was_seeded():
 
 def test_seeded_noise_of_a_declared_charge_is_none_either():
     """Whatever the certificate says that comes with it; once, if it says so itself."""
-    noise, choice = (
-        AdditiveNoise.at_least("laplace", 1.0),
-        ExponentialChoice.at_least(1.0),
-    )
+    noise = AdditiveNoise.at_least("laplace", 1.0)
+    choice = ExponentialChoice.at_least(1.0)
     for mechanism in (noise, choice):
         release = partial(draw, mechanism, [1.0], ledger=OPEN)
         with PrivacyLedger(1.0) as ledger:
@@ -236,16 +220,13 @@ def test_leaks_are_recorded():
 
 
 def test_noise_without_a_level_is_refused_inside_only():
-    noise, choice = (
-        AdditiveNoise.at_least("laplace", 1.0),
-        ExponentialChoice.at_least(1.0),
-    )
+    noise = AdditiveNoise.at_least("laplace", 1.0)
+    choice = ExponentialChoice.at_least(1.0)
     with PrivacyLedger(math.inf):
         for mechanism in (noise, choice, fitted.mechanism_):
             what = type(mechanism).__name__
-            with pytest.raises(
-                IncompatibleError, match=f"^{what} .* level is not known"
-            ):
+            told = f"^{what} .* level is not known"
+            with pytest.raises(IncompatibleError, match=told):
                 draw(mechanism, [1.0], None, OPEN)
         draw(noise, [1.0], [as_certificate(0.5)], OPEN)
     for mechanism in (noise, choice):

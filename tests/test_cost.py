@@ -353,6 +353,11 @@ def test_costs_that_are_none_are_refused():
             call()
 
 
+def ranged(budget=1, max_error=1, confidence=0.5, **words):
+    known = {"noise_epsilon": 1.0, "confidence": confidence}
+    return STAFF.epsilon_range(budget, max_error, **known, **words)
+
+
 ERRORS = {
     "compensation must be a finite number above 0, got 0.": (
         lambda: CompensationModel(0)
@@ -381,19 +386,11 @@ ERRORS = {
     "n_outputs must be a whole number >= 1, got 0.": (
         lambda: STAFF.optimal_epsilon(1.0, 0, THEOREM_4)
     ),
-    "budget must be a finite number above 0, got 0.": (
-        lambda: STAFF.epsilon_range(0, 1, noise_epsilon=1.0, confidence=0.5)
-    ),
-    "max_error must be a finite number above 0, got 0.": (
-        lambda: STAFF.epsilon_range(1, 0, noise_epsilon=1.0, confidence=0.5)
-    ),
-    "confidence must be a number in (0, 1], got 0.": (
-        lambda: STAFF.epsilon_range(1, 1, noise_epsilon=1.0, confidence=0)
-    ),
+    "budget must be a finite number above 0, got 0.": lambda: ranged(0),
+    "max_error must be a finite number above 0, got 0.": lambda: ranged(1, 0),
+    "confidence must be a number in (0, 1], got 0.": lambda: ranged(confidence=0),
     "sensitivity must be a finite number above 0, got 0.": (
-        lambda: STAFF.epsilon_range(
-            1, 1, noise_epsilon=1.0, confidence=0.5, sensitivity=0
-        )
+        lambda: ranged(sensitivity=0)
     ),
 }
 

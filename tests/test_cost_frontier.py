@@ -51,13 +51,8 @@ FRONTIER_ERRORS = {
 
 @pytest.mark.parametrize("expected", FRONTIER_ERRORS)
 def test_points_out_of_range_are_refused(expected):
-    words = {
-        "epsilon": [1],
-        "gamma": [0.5],
-        "cost": [1],
-        "error": [1],
-        "error_std": [0],
-    }
+    words = {"epsilon": [1], "cost": [1], "error": [1]}
+    words |= {"gamma": [0.5], "error_std": [0]}
     refuses(lambda: Frontier(**words | FRONTIER_ERRORS[expected]), expected)
 
 
@@ -84,13 +79,7 @@ X, Y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
 
 def test_frontier_tries_each_level_with_each_risk(simulated):
     model = PrivateRidge()
-    words = {
-        "scoring": "r2",
-        "cv": 3,
-        "n_jobs": 2,
-        "random_state": 5,
-        "verbose": 1,
-    }
+    words = {"scoring": "r2", "cv": 3, "n_jobs": 2, "random_state": 5, "verbose": 1}
     points = frontier(
         model, X, Y, epsilon=[1.0, 4.0], gamma=[0.1, 0.2], cost=STAFF, **words
     )
@@ -109,12 +98,8 @@ def test_frontier_tries_each_level_with_each_risk(simulated):
     assert X_given is X
     assert y_given is Y
     assert given == words | {"n_records": 6}
-    assert [(e.epsilon, e.gamma) for e in estimators] == [
-        (1.0, 0.1),
-        (4.0, 0.1),
-        (1.0, 0.2),
-        (4.0, 0.2),
-    ]
+    tried = [(e.epsilon, e.gamma) for e in estimators]
+    assert tried == [(1.0, 0.1), (4.0, 0.1), (1.0, 0.2), (4.0, 0.2)]
     assert (model.epsilon, model.gamma) == (1.0, 0.05)
 
 
@@ -157,14 +142,7 @@ def test_frontier_counts_all_that_is_not_known(simulated):
 def test_frontier_refuses_what_it_cannot_count(simulated):
     words = {"epsilon": 1.0, "gamma": 0.1, "cost": STAFF}
     with pytest.raises(IncompatibleError, match=r"must be private.* got Ridge\(\)"):
-        frontier(
-            Ridge(),
-            X,
-            Y,
-            epsilon_param="alpha",
-            gamma_param="tol",
-            **words,
-        )
+        frontier(Ridge(), X, Y, epsilon_param="alpha", gamma_param="tol", **words)
     cases = {
         "cost must be a CostModel, got 5.": {"cost": 5},
         "epsilon must be a number in (0, inf], got 0.": {"epsilon": 0},

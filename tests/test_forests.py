@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from query_pairs import known_pairs
+from query_pairs import RELATIONS, known_pairs
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -80,7 +80,6 @@ REGRESSORS = (
     ExtraTreesRegressor(4, max_depth=3),
 )
 FEW = SensitivitySampler(n_pairs=9)
-RELATIONS = ("replace-one", "add-remove")
 # Declared about as wide as the records are.
 SCHEMA_OF_CLASSES = SchemaReference([(0.0, 4.0)] * 4, target=CLASSES)
 SCHEMA_OF_TARGETS = SchemaReference([(0.0, 4.0)] * 4, target=(-5.0, 10.0))
@@ -97,6 +96,12 @@ def fit(estimator, y=LABELS, y_reference=LABELS_PUBLIC, **parameters):
 
 def fit_targets(estimator, **parameters):
     return fit(estimator, Y, Y_PUBLIC, **parameters)
+
+
+def targets_of(estimator):
+    """Return private and public labels, or targets."""
+    classify = "Cl" in str(estimator)
+    return (LABELS, LABELS_PUBLIC) if classify else (Y, Y_PUBLIC)
 
 
 def trees_of(fitted):
@@ -161,9 +166,8 @@ def test_cells_have_some_records_and_are_not_too_many(monkeypatch):
 @pytest.mark.parametrize("relation", RELATIONS)
 @named([RandomForestClassifier(3), DecisionTreeRegressor(max_depth=3)])
 def test_batched_differences_are_those_of_answers(estimator, relation):
-    y = np.searchsorted(CLASSES, LABELS) if "Cl" in str(estimator) else Y
-    public = LABELS_PUBLIC if "Cl" in str(estimator) else Y_PUBLIC
-    query = query_of(estimator, LABELS if "Cl" in str(estimator) else Y, public)
+    query, y = query_of(estimator, *targets_of(estimator)), targets_of(estimator)[0]
+    y = np.searchsorted(CLASSES, LABELS) if y is LABELS else Y
     pool = RecordPool(X, y.astype(float))
     rng = np.random.default_rng(0)
     records = rng.integers(N, size=(20, 30))
@@ -270,19 +274,12 @@ def test_many_private_records_are_better_than_few_public_ones():
     numbers, y = make_friedman1(4000, random_state=0)
     forest = RandomForestRegressor(20, random_state=0)
     model = private(forest, sensitivity=SensitivitySampler(n_pairs=60))
-    public, others = slice(100), slice(3100, None)
-    model.fit(
-        numbers[100:3100],
-        y[100:3100],
-        X_reference=numbers[public],
-        y_reference=y[public],
-    )
-    alone = clone(forest).fit(numbers[public], y[public])
+    public, others = (numbers[:100], y[:100]), (numbers[3100:], y[3100:])
+    names = ("X_reference", "y_reference")
+    model.fit(numbers[100:3100], y[100:3100], **dict(zip(names, public, strict=True)))
     assert model.sampler_.query_.is_correction
-    gain = model.score(numbers[others], y[others]) - alone.score(
-        numbers[others], y[others]
-    )
-    assert gain > 0.04
+    alone = clone(forest).fit(*public)
+    assert model.score(*others) - alone.score(*others) > 0.04
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -315,19 +312,17 @@ def test_bound_for_targets_is_attained(relation, ends):
 
 @named([RandomForestClassifier(5, max_depth=3), RandomForestRegressor(5, max_depth=3)])
 def test_bound_is_a_pure_guarantee(estimator):
-    y, public = (LABELS, LABELS_PUBLIC) if "Cl" in str(estimator) else (Y, Y_PUBLIC)
-    model = fit(estimator, y, public, epsilon=2.0)
+    model = fit(estimator, *targets_of(estimator), epsilon=2.0)
     assert model.sampler_ is None
     assert model.risk_ == 0
     assert model.certificate_.private
     assert model.noise_scale_ == pytest.approx(model.sensitivity_ / 2)
     assert "proven bound" in str(model.certificate_)
     assert model.public_steps_ == ("splits",)
-    if y is LABELS:
+    if "Cl" in str(estimator):
         assert model.sensitivity_ == 10
-        declared = KnownSensitivity(
-            math.sqrt(10), norm="l2", law="gaussian", delta=1e-6
-        )
+        l2 = {"norm": "l2", "law": "gaussian", "delta": 1e-6}
+        declared = KnownSensitivity(math.sqrt(10), **l2)
         gaussian = fit(estimator, sensitivity=declared)
         assert gaussian.certificate_.delta == 1e-6
 
@@ -348,14 +343,9 @@ def test_classes_are_counted_at_the_bound_by_default_and_targets_by_pairs():
 
 
 def test_no_other_shape_is_advised():
-    assert (
-        'noise_shape="auto"'
-        not in fit(
-            RandomForestClassifier(4, max_depth=3),
-            sensitivity=SensitivitySampler(n_pairs=60),
-            epsilon=0.1,
-        ).hint_
-    )
+    few = SensitivitySampler(n_pairs=60)
+    model = fit(RandomForestClassifier(4, max_depth=3), sensitivity=few, epsilon=0.1)
+    assert 'noise_shape="auto"' not in model.hint_
 
 
 def test_records_are_transformed_each_by_itself():
@@ -435,8 +425,7 @@ def test_pairs_that_splits_have_seen_are_told():
 
 @named([RandomForestClassifier(3), ExtraTreeRegressor(), DecisionTreeClassifier()])
 def test_nothing_but_leaf_values_is_private(estimator):
-    y, public = (LABELS, LABELS_PUBLIC) if "Cl" in str(estimator) else (Y, Y_PUBLIC)
-    model = fit(estimator, y, public)
+    model = fit(estimator, *targets_of(estimator))
     served, template = model.estimator_, model.template_.fitted
     for one, two in zip(trees_of(served), trees_of(template), strict=True):
         for name in ("children_left", "feature", "threshold", "n_node_samples"):
@@ -766,13 +755,8 @@ def test_one_private_record_is_enough(y):
     """Splits are of the reference, which has all classes."""
     classes = y is LABELS
     tree = DecisionTreeClassifier() if classes else DecisionTreeRegressor()
-    model = private(tree, sensitivity="bound")
-    model.fit(
-        X[:1],
-        y[:1],
-        X_reference=X_PUBLIC,
-        y_reference=LABELS_PUBLIC if classes else Y_PUBLIC,
-    )
+    public = {"X_reference": X_PUBLIC, "y_reference": targets_of(tree)[1]}
+    model = private(tree, sensitivity="bound").fit(X[:1], y[:1], **public)
     assert model.template_.n_records == 1
     assert model.predict(X).shape == (N,)
 

@@ -176,15 +176,7 @@ def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at():
     for known, message in [
         *(
             (KnownSensitivity(value), f"sensitivity must be .* above 0, got {text}")
-            for value, text in [
-                (None, "None"),
-                (0.0, r"0\.0"),
-                (-1, "-1"),
-                (math.inf, "inf"),
-                (math.nan, "nan"),
-                ("bound", "'bound'"),
-                (True, "True"),
-            ]
+            for value, text in [(None, "None"), (0.0, r"0\.0"), ("bound", "'bound'")]
         ),
         (KnownSensitivity(1.0, norm="l3"), "norm must be one of 'l1', 'l2', 'sup'"),
         (

@@ -388,6 +388,7 @@ def test_labels_that_are_no_class_are_refused_but_not_told():
             ([0, 1], ["0", "zebra"], "zebra"),
             (["a", "b"], ["a", "zebra"], "zebra"),
             (["a", "b"], [0, 7777], "7777"),
+            (np.array(["a", "b"], dtype=object), [0, 7777], "7777"),
             ([7, 9], [True, False], "True"),
         ]
     ):
@@ -441,7 +442,7 @@ def test_public_labels_of_two_kinds_are_refused():
 @each_classifier
 def test_a_class_that_is_missing_in_a_resample_is_told(shell):
     y = np.where(np.arange(150) == 3, 2, Y_PUBLIC)
-    with pytest.raises(CalibrationError, match=r"the class 2 .* is missing in a"):
+    with pytest.raises(CalibrationError, match=r"class 2 \(number 2 of 3\) is miss"):
         make(shell).fit(X, Y, X_reference=X_PUBLIC, y_reference=y)
 
 

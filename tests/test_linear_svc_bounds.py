@@ -5,13 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from query_pairs import RELATIONS
 from sklearn.svm import SVC
 
 from skparisk.papers import rubinstein_svm_sensitivity_bound
 from skparisk.queries import LinearSVCQuery
 from skparisk.svm import linear_svc_sensitivity_bound, svm_sensitivity_bound
-
-RELATIONS = ("replace-one", "add-remove")
 
 
 def worst_pairs(n, d, radius, seed=0):

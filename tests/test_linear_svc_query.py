@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from margins import duality_gap, signed
-from query_pairs import both_of, plain_differences
+from query_pairs import RELATIONS, both_of, pairs_from, plain_differences
 from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LinearSVCQuery
-from skparisk.reference import TableReference, as_reference
+from skparisk.reference import TableReference
 
 LOSSES = ("hinge", "squared_hinge")
-RELATIONS = ("replace-one", "add-remove")
 
 
 def classification(n, d, seed=0, n_classes=2):
@@ -315,18 +313,6 @@ def test_no_record_and_records_of_zeros_have_a_minimizer():
 # Blocks of pairs
 
 
-def pairs_from(reference, n_records, relation, size=24, seed=0):
-    source_seed, pairs_seed = np.random.SeedSequence([seed, 5]).spawn(2)
-    source = bind_pairs(
-        as_reference(reference),
-        n_pairs=size,
-        n_records=n_records,
-        relation=relation,
-        seed=source_seed,
-    )
-    return draw_pairs(source, n_records=n_records, start=0, size=size, seed=pairs_seed)
-
-
 def assert_block_is_right(query, pairs):
     """Return the differences, after comparing them to those of the answers."""
     found = query.on_pool(pairs.pool, pairs.n_records)(pairs)
@@ -357,7 +343,7 @@ def test_blocks_are_right(relation, loss, C, n_classes, scaling, fit_intercept):
         fit_intercept=fit_intercept,
         intercept_scaling=scaling,
     )
-    pairs = pairs_from(TableReference(X, y), 150, relation)
+    pairs = pairs_from(TableReference(X, y), 150, relation, size=24)
     assert_block_is_right(query, pairs)
 
 
@@ -399,7 +385,7 @@ def test_pairs_that_follow_other_paths_than_private_records_are_paid_for(seed):
     X = 1e4 * (rng.random((200, 40)) < 0.05)
     scores = X @ rng.normal(size=40) / 1e4 + 0.5 * rng.normal(size=200)
     table = TableReference(X, scores > np.median(scores))
-    pairs = pairs_from(table, 100, "replace-one")
+    pairs = pairs_from(table, 100, "replace-one", size=24)
     query = LinearSVCQuery((0, 1), C=100.0)
     found = query.on_pool(pairs.pool, 100)(pairs)
     off = np.abs(found.values - plain_differences(query, pairs))

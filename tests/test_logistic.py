@@ -9,13 +9,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+import query_pairs
 from query_pairs import RELATIONS, both_of, known_pairs, plain_differences
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 
 from skparisk.linear_model import PrivateLogisticRegression, logistic_sensitivity_bound
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import LogisticRegressionQuery, _newton
+from skparisk.queries._bounds import solved_logistic_bound
 from skparisk.reference import RecordPool, TableReference
 
 # Of the largest output: how far the answer on a database may be from the exact
@@ -149,12 +150,8 @@ def make_query(n_classes, C=1.0, fit_intercept=True):
 
 def pairs_from(X, y, *, n_records, relation="replace-one", size=6, r=1, **table):
     """Return pairs of so many databases with r neighbors each."""
-    of_source, of_pairs = np.random.SeedSequence([0, 5]).spawn(2)
-    both = {"n_records": n_records, "n_neighbors": r}
     reference = TableReference(X, y, **table)
-    how = {"n_pairs": size * r, "relation": relation, "seed": of_source}
-    source = bind_pairs(reference, **how, **both)
-    return draw_pairs(source, start=0, size=size, seed=of_pairs, **both)
+    return query_pairs.pairs_from(reference, n_records, relation, size, n_neighbors=r)
 
 
 def swapped(X, y, row, other):
@@ -601,3 +598,35 @@ def test_the_bound_pays_for_the_rounding_of_the_solver(n_classes):
         rows = np.column_stack([X, np.ones(1000)])
         off = np.linalg.norm(missed(bounded, rows, y, answer))
         assert 0 < 2 * root * off < paid
+
+
+# What the solver is off by
+
+
+N, D, RADIUS = 5000, 7, 3.0
+
+
+def test_logistic_regression_pays_for_its_gradient():
+    """Each of two gradients is a sum of n terms, at coefficients that are so large."""
+    for n_classes, n_outputs in [(2, D), (3, 3 * D), (10, 10 * D)]:
+        for C in [1e-6, 100.0]:
+            limits = {"x_norm": RADIUS, "n_classes": n_classes}
+            exact = logistic_sensitivity_bound(C, **limits)
+            solved = solved_logistic_bound(C, (N, D), **limits)
+            # At 0 no loss is above the log of n_classes, and the penalty is 0.
+            largest = min(
+                2 * C * N * RADIUS, math.sqrt(2 * C * N * math.log(n_classes))
+            )
+            gradient = C * N * RADIUS * (1 + RADIUS * largest) + largest
+            paid = 2 * n_outputs * gradient * 2.0**-50
+            paid += 2.0**-33 * C * RADIUS  # as Newton's method stops
+            off = {"rel": 1e-5, "abs": exact * 2.0**-52}
+            assert solved - exact == pytest.approx(paid, **off)
+            assert (largest < 1) == (C < 1)
+
+
+def test_logistic_regression_has_no_bound_beyond_the_digits_of_its_solver():
+    logistic = {"x_norm": 4.0, "n_classes": 2}
+    assert solved_logistic_bound(2.0**35, (2, 1), **logistic) is not None
+    assert solved_logistic_bound(2.0**35, (3, 1), **logistic) is None
+    assert solved_logistic_bound(1.01 * 2.0**36, (1, 1), **logistic) is None

@@ -30,14 +30,21 @@ levels = st.floats(min_value=1e-8, max_value=1e100)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, 1.0, -123.456])
-def test_noise_follows_the_exact_law_and_no_other_scale(value):
-    mechanism = LaplaceMechanism(sensitivity=2.0, epsilon=0.5)
+@pytest.mark.parametrize(
+    ("mechanism", "law", "scale"),
+    [
+        (LaplaceMechanism(2.0, 0.5), laplace, 2.0 / 0.5),
+        # The root of Balle and Wang's Theorem 8 by mpmath.
+        (GaussianMechanism(2.0, 2.0, 1e-5), norm, 3.98762489),
+    ],
+)
+def test_noise_follows_the_exact_law_and_no_other_scale(mechanism, law, scale, value):
+    assert mechanism.noise_scale == pytest.approx(scale, rel=1e-5)
     noise = mechanism.release(np.full((50_000, 1), value), noise_random_state=0)
     noise = noise.ravel() - value
-    scale = 2.0 / 0.5
-    assert_law(noise, laplace(scale=scale).cdf)
+    assert_law(noise, law(scale=scale).cdf)
     for wrong in (0.9 * scale, 1.1 * scale):
-        assert rejects_law(noise, laplace(scale=wrong).cdf)
+        assert rejects_law(noise, law(scale=wrong).cdf)
 
 
 def low_bits_share(values):
@@ -265,19 +272,6 @@ def test_values_of_another_length_are_refused(kind, values):
 
 
 # Gaussian noise for a known sensitivity
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("value", [0.0, -123.456])
-def test_gaussian_noise_follows_the_exact_law_and_no_other_scale(value):
-    scale = 3.98762489  # the root of Balle and Wang's Theorem 8 by mpmath
-    mechanism = GaussianMechanism(2.0, 2.0, 1e-5)
-    assert mechanism.noise_scale == pytest.approx(scale, rel=1e-5)
-    noise = mechanism.release(np.full((50_000, 1), value), noise_random_state=0)
-    noise = noise.ravel() - value
-    assert_law(noise, norm(scale=scale).cdf)
-    for wrong in (0.9 * scale, 1.1 * scale):
-        assert rejects_law(noise, norm(scale=wrong).cdf)
 
 
 def longest_shift(mechanism):

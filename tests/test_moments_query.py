@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from query_pairs import RELATIONS, pairs_from
 
 from skparisk import SensitivitySampler
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import MomentsQuery
 from skparisk.queries._moments import shorten
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
-
-RELATIONS = ("replace-one", "add-remove")
 
 
 def moments(z):
@@ -55,11 +53,7 @@ def test_pairs_answer_as_databases_do(relation):
     """To the last bit, without a record that both databases have."""
     X, y = rows(40, 2), rows(40, 2, seed=2)
     query = MomentsQuery([0.0] * 4, [1.0] * 4, 15, n_targets=2)
-    seeds = np.random.SeedSequence(3).spawn(2)
-    source = bind_pairs(
-        TableReference(X, y), n_pairs=20, n_records=15, relation=relation, seed=seeds[0]
-    )
-    pairs = draw_pairs(source, n_records=15, start=0, size=20, seed=seeds[1])
+    pairs = pairs_from(TableReference(X, y), 15, relation, size=20)
     found = query.on_pool(pairs.pool, 15)(pairs)
     plain = query._plain_differences(pairs)
     np.testing.assert_array_equal(found.values, plain.values)

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from laws import exceeds
-from query_pairs import RELATIONS, both_of, counts_of
+from query_pairs import RELATIONS, both_of, counts_of, pairs_from
 from rows import risk_for_rows
 from sklearn.datasets import make_classification, make_regression
 
@@ -15,7 +15,6 @@ from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.core.claim import Evidence
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import (
     FunctionQuery,
     LinearSVCQuery,
@@ -32,18 +31,7 @@ N, R = 40, 5
 
 
 def groups_from(reference, *, relation="replace-one", n_records=N, size=3, r=R):
-    source_seed, seed = np.random.SeedSequence(3).spawn(2)
-    source = bind_pairs(
-        reference,
-        n_pairs=size * r,
-        n_records=n_records,
-        relation=relation,
-        seed=source_seed,
-        n_neighbors=r,
-    )
-    return draw_pairs(
-        source, n_records=n_records, start=0, size=size, seed=seed, n_neighbors=r
-    )
+    return pairs_from(reference, n_records, relation, size, seed=3, n_neighbors=r)
 
 
 def references():

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from counts import rejects_counts
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
-from query_pairs import both_of, counts_of
+from query_pairs import RELATIONS, both_of, counts_of
+from query_pairs import pairs_from as draw
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
@@ -33,7 +34,6 @@ from skparisk.reference import (
 )
 from skparisk.reference._rows import count_rows
 
-RELATIONS = ("replace-one", "add-remove")
 relations = pytest.mark.parametrize("relation", RELATIONS)
 seeds = pytest.mark.parametrize("seed", SEEDS)
 
@@ -48,40 +48,6 @@ REFERENCES = {
 def independent(n):
     """Records that are independent, whatever others are."""
     return CallableReference(lambda m, rng: 1.0 * rng.integers(n, size=(m, 1)))
-
-
-def draw(
-    reference,
-    *,
-    n_records,
-    relation,
-    size,
-    seed=0,
-    start=0,
-    n_pairs=None,
-    n_neighbors=1,
-    **how,
-):
-    """Draw one block of pairs, its seed a child of a root."""
-    root = np.random.SeedSequence([seed, 11])
-    source_seed, pairs_seed = root.spawn(2)
-    source = bind_pairs(
-        reference,
-        n_pairs=n_pairs or size * n_neighbors,
-        n_records=n_records,
-        relation=relation,
-        seed=source_seed,
-        n_neighbors=n_neighbors,
-    )
-    return draw_pairs(
-        source,
-        n_records=n_records,
-        start=start,
-        size=size,
-        seed=pairs_seed,
-        n_neighbors=n_neighbors,
-        **how,
-    )
 
 
 def test_replace_one_pairs_differ_in_one_record():

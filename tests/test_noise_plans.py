@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from certificates import filed
+from laws import FALSE_ALARM, assert_law, rejects_law
 from noise_plans import (
     DEFAULT_PLAN,
     DELTA,
@@ -29,19 +30,27 @@ from noise_plans import (
     isotropic,
     learned_shape,
     losses,
+    make_sampler,
     many_pairs,
     norms,
     shaped_norms,
     switch,
 )
 from rows import risk_for_rows
+from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
+from skparisk import (
+    FiledCertificate,
+    PrivacyLeakWarning,
+    PrivateRidge,
+    SensitivitySampler,
+)
 from skparisk.core.calibrate import DKW, PAC, Exchangeable
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.queries import RidgeQuery
+from skparisk.reference import CallableReference
 
 RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
 
@@ -277,3 +286,143 @@ def test_fresh_pairs_break_the_level_as_often_as_was_asked_for(plan, shape):
     assert share_above(sampler, fresh, sampler.noise_scale_) < 1.12 * GAMMA
     assert share_above(sampler, fresh, 0.9 * sampler.noise_scale_) > 1.05 * GAMMA
     assert share_above(sampler, fresh, 1.1 * sampler.noise_scale_) < 0.95 * GAMMA
+
+
+# What is refused of randomness, law, shape and calibration, before a draw
+
+
+# What is refused, before anything is drawn
+
+
+REFUSALS = [
+    *(
+        ({"delta": delta}, rf"delta must be a number in \[0, 1\), got {text}\.$")
+        for delta, text in [(-0.1, r"-0\.1"), (1.0, r"1\.0"), (None, "None")]
+    ),
+    (
+        {"noise_shape": "round"},
+        "noise_shape must be one of 'isotropic', .*'whitened', 'auto'; got 'round'",
+    ),
+    ({"noise_shape": 5}, "noise_shape must be one of 'isotropic', .*; got 5"),
+    (
+        {"randomness": "explicit"},
+        "randomness must be one of 'implicit', 'both'; got 'explicit'",
+    ),
+    (
+        {"law": "normal"},
+        "law must be one of 'laplace', 'gaussian', 'exponential'; got 'normal'",
+    ),
+    (
+        {"law": "gaussian"},
+        r"delta must be above 0 with law='gaussian' and randomness='implicit', .*; "
+        r"got 0\.0",
+    ),
+]
+
+
+def never(*_):
+    raise AssertionError("drawn")
+
+
+def test_plans_that_make_no_sense_are_refused_before_anything_is_drawn():
+    for plan, message in REFUSALS:
+        reference = CallableReference(never)
+        with pytest.raises(ValueError, match=message):
+            make_sampler(query=never, reference=reference, **plan).fit(PUBLIC)
+        sampler = SensitivitySampler(reference=reference, **plan)
+        if "epsilon" not in plan:
+            with pytest.raises(ValueError, match=message):
+                PrivateRidge(sensitivity=sampler).fit(PRIVATE, PRIVATE_TARGETS)
+
+
+def test_plans_that_make_no_sense_are_refused_by_calibrate():
+    for plan, message in REFUSALS:
+        sampler = switch(isotropic(), **plan)
+        with pytest.raises(ValueError, match=message):
+            sampler.calibrate()
+        assert sampler.certificate_ == isotropic().certificate_
+
+
+def test_seed_that_is_none_is_refused_by_calibrate():
+    sampler = switch(isotropic()).set_params(noise_random_state="x")
+    with pytest.raises(ValueError, match="noise_random_state must be None, a whole"):
+        sampler.calibrate()
+
+
+def test_gaussian_noise_needs_no_delta_where_there_is_no_noise():
+    sampler = make_sampler(law="gaussian", epsilon=math.inf).fit(PUBLIC)
+    assert sampler.certificate_.delta == 0.0
+    np.testing.assert_array_equal(sampler.release(PRIVATE), PRIVATE.mean(axis=0))
+
+
+# How much noise each plan takes; records by themselves; searches; private pairs
+
+
+# How much noise
+
+
+def size_of_noise(**plan):
+    """Return the mean square of the noise, added up over outputs."""
+    sampler = switch(many_outputs(), **plan).calibrate(epsilon=1.0, gamma=0.05)
+    return np.trace(sampler.mechanism_.covariance())
+
+
+@cache
+def many_outputs():
+    """Twenty outputs that hardly move but along one direction."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(500, 1))
+    X = common * rng.uniform(1, 10, size=20) + 0.3 * rng.normal(size=(500, 20))
+    return make_sampler(n_pairs=4000).fit(X)
+
+
+@pytest.mark.slow
+def test_noise_and_pairs_together_need_less_for_many_outputs():
+    ratio = size_of_noise(randomness="both") / size_of_noise()
+    assert ratio < 0.5
+    gaussian = {"law": "gaussian", "randomness": "both"}
+    over_pairs = {"law": "gaussian", "delta": 1e-6}
+    assert size_of_noise(**gaussian) < 0.5 * size_of_noise(**over_pairs)
+
+
+def test_whitened_noise_is_less_where_outputs_move_together():
+    for plan in [{}, {"randomness": "both", "law": "gaussian"}]:
+        sizes = [size_of_noise(noise_shape=shape, **plan) for shape in NOISE_SHAPES]
+        assert sizes[2] < 0.8 * sizes[0]
+        assert sizes[2] < sizes[1]
+
+
+def test_delta_is_not_used_for_noise_and_pairs_together():
+    for law in ("laplace", "gaussian"):
+        plain, other = (
+            switch(isotropic(), randomness="both", law=law, delta=delta)
+            for delta in (0.0, 0.1)
+        )
+        assert plain.calibrate().certificate_ == other.calibrate().certificate_
+
+
+# The local model
+
+
+def test_records_get_noise_of_the_shape_each_by_itself():
+    sampler = make_sampler(query=None, noise_random_state=0, **SHAPED).fit(PUBLIC)
+    assert (sampler.n_records_, sampler.n_outputs_) == (1, 3)
+    X = np.tile(PRIVATE[:1], (17_000, 1))
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+        noise = sampler.transform(X) - X
+    coordinates = sampler.mechanism_.shape.whiten(noise)
+    scale = sampler.noise_scale_
+    assert_law(coordinates.ravel(), stats.norm(scale=scale).cdf)
+    for wrong in (0.9 * scale, 1.1 * scale):
+        assert rejects_law(coordinates.ravel(), stats.norm(scale=wrong).cdf)
+    covariance = sampler.mechanism_.covariance()
+    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    np.testing.assert_allclose(np.cov(noise.T) / size, covariance / size, atol=0.05)
+    assert covariance[0, 1] > 0.5 * size[0, 1]
+    for column in coordinates.T:
+        next_row = stats.pearsonr(column[:-1], column[1:])
+        assert next_row.pvalue > FALSE_ALARM
+    assert len(np.unique(noise)) == noise.size
+
+
+# Searches, and a reference that is private

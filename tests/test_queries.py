@@ -40,24 +40,13 @@ def test_differences_of_means_are_those_of_the_plain_loop():
     for relation in RELATIONS:
         for n_records in [2, 3, 50]:
             for mean in [0.0, 1e4, 1e12]:
-                X = mean + np.random.default_rng(0).normal(size=(80, 3)) * [
-                    1e-3,
-                    1.0,
-                    1e3,
-                ]
-                pairs = pairs_from(
-                    TableReference(X), n_records=n_records, relation=relation, size=20
-                )
+                X = np.random.default_rng(0).normal(size=(80, 3)) * [1e-3, 1.0, 1e3]
+                X += mean
+                pairs = pairs_from(TableReference(X), n_records, relation, size=20)
                 query = MeanQuery()
                 assert not query.needs_y
-                found, plain = (
-                    query.on_pool(pairs.pool, n_records)(pairs),
-                    np.empty((20, 3)),
-                )
-                for i in range(20):
-                    plain[i] = np.subtract(
-                        *(X.mean(axis=0) for X, _ in both_of(pairs, i))
-                    )
+                found = query.on_pool(pairs.pool, n_records)(pairs)
+                plain = plain_differences(FunctionQuery(lambda X: X.mean(0)), pairs)
                 rounding = n_records * 2.0**-52 * np.abs(X).max(axis=0)
                 outward = np.copysign(found.errors / 2, found.values)
                 assert (np.abs(found.values - outward - plain) <= 2 * rounding).all()

@@ -61,8 +61,7 @@ def assert_contract(query, pairs, same=SAME, oracle=plain_ridge):
 
 
 def table_of(X, y, n_records, relation="replace-one", size=N_PAIRS):
-    words = {"n_records": n_records, "relation": relation, "size": size}
-    return pairs_from(TableReference(X, y), **words)
+    return pairs_from(TableReference(X, y), n_records, relation, size)
 
 
 def once(X, y):

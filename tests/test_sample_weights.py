@@ -349,56 +349,31 @@ def test_a_fitted_sampler_knows_the_weights():
         )
 
 
-_NOT_ALONE = "must be given as well"
+# Of a ridge.
+BAD = [
+    ({"sample_weight": None}, "sample_weight must be given as well"),
+    ({"sample_weight": -WEIGHTS}, "must be a finite number >= 0"),
+    ({"sample_weight": WEIGHTS[1:]}, "for each row"),
+    ({"sample_weight": ["x"] * N}, "sample_weight"),
+    ({"sample_weight": pd.DataFrame(WEIGHTS)}, "0 for each row, and nothing else"),
+    ({"sample_weight": np.ma.masked_less(WEIGHTS, 1.0)}, "be a finite number >= 0"),
+    ({"sample_weight_reference": PUBLIC * np.nan}, "_reference must be a finite num"),
+    ({"sample_weight_reference": 0 * PUBLIC}, "a mean above 0 that is finite"),
+    ({"sample_weight_reference": 0 * PUBLIC + 1e308}, "a mean above 0 that is finite"),
+    ({"X_reference": None, "y_reference": None}, "unless X_reference has public rec"),
+]
 
 
 @pytest.mark.parametrize(
     ("model", "given", "message"),
     [
-        (PrivateRidge(), {"sample_weight": None}, f"sample_weight {_NOT_ALONE}"),
+        *((PrivateRidge(), *case) for case in BAD),
         (
             PrivateLogisticRegression(),
             {"sample_weight_reference": None},
-            f"sample_weight_reference {_NOT_ALONE}",
+            "sample_weight_reference must be given as well",
         ),
-        (PrivateRidge(), {"sample_weight": -WEIGHTS}, "must be a finite number >= 0"),
-        (PrivateRidge(), {"sample_weight": WEIGHTS[1:]}, "for each row"),
-        (PrivateRidge(), {"sample_weight": ["x"] * N}, "sample_weight"),
-        (
-            PrivateRidge(),
-            {"sample_weight": pd.DataFrame(WEIGHTS)},
-            "must be a finite number >= 0 for each row, and nothing else",
-        ),
-        (
-            PrivateRidge(),
-            {"sample_weight_reference": PUBLIC * np.nan},
-            "sample_weight_reference must be a finite number",
-        ),
-        (
-            PrivateRidge(),
-            {"sample_weight_reference": 0 * PUBLIC},
-            "must have a mean above 0 that is finite",
-        ),
-        (
-            PrivateRidge(),
-            {"sample_weight_reference": 0 * PUBLIC + 1e308},
-            "must have a mean above 0 that is finite",
-        ),
-        (
-            PrivateRidge(),
-            {"sample_weight": np.ma.masked_less(WEIGHTS, 1.0)},
-            "must be a finite number >= 0",
-        ),
-        (
-            PrivateRidge(sensitivity=1.0),
-            {},
-            "with a sensitivity that is declared or proven",
-        ),
-        (
-            PrivateRidge(),
-            {"X_reference": None, "y_reference": None},
-            "unless X_reference has public records",
-        ),
+        (PrivateRidge(sensitivity=1.0), {}, "that is declared or proven"),
         (PrivateMoments(), {"sample_weight": None}, "sample_weight must be given"),
         (PrivateMoments(sensitivity="bound", bounds=(-9, 9)), {}, "declared or proven"),
     ],

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from laws import assert_law, rejects_law
-from query_pairs import counts_of
+from query_pairs import counts_of, pairs_from
 from scipy import stats
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -29,7 +29,6 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.reference import Categories, Domain, Interval
 
 COLUMNS = {
@@ -119,16 +118,7 @@ def test_all_that_is_declared_is_in_the_whole():
 def test_own_records_are_fresh_and_shared_ones_are_not_own(n_records, relation):
     if (n_records, relation) == (1, "add-remove"):
         n_records = 3
-    source = bind_pairs(
-        SchemaReference([(0, 1)]),
-        n_pairs=64,
-        n_records=n_records,
-        relation=relation,
-        seed=np.random.SeedSequence(0),
-    )
-    pairs = draw_pairs(
-        source, n_records=n_records, start=0, size=64, seed=np.random.SeedSequence(1)
-    )
+    pairs = pairs_from(SchemaReference([(0, 1)]), n_records, relation, size=64)
     own = pairs.removed
     if relation == "replace-one":
         own = np.concatenate([own, pairs.replacement])
@@ -295,12 +285,13 @@ def test_single_records_are_clipped():
     np.testing.assert_allclose(moved, numbers().clip(0, [1, 2]))
 
 
-@pytest.mark.parametrize("given", ["fit", "sampler"])
+@pytest.mark.parametrize("given", ["fit", "sampler", "declared"])
 def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     X, y = numbers(), 3 * numbers(seed=1)[:, 0]
     model = PrivateRidge(epsilon=math.inf, random_state=0)
-    reference = {"X_reference": FLAT} if given == "fit" else {}
-    sampler = few() if given == "fit" else few(reference=FLAT)
+    reference = {} if given == "sampler" else {"X_reference": FLAT}
+    known = {"fit": few(), "declared": KnownSensitivity(0.5)}
+    sampler = known.get(given, few(reference=FLAT))
     model = model.set_params(sensitivity=sampler).fit(X, y, **reference)
     expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
     np.testing.assert_allclose(model.coef_, expected.coef_)
@@ -308,7 +299,12 @@ def test_ridge_without_noise_is_that_of_scikit_learn_on_clipped_records(given):
     model.fit(inside, targets, **reference)
     expected = Ridge().fit(inside, targets)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-11)
-    assert model.sampler_.pairs_.domain == FLAT.domain
+    if given != "declared":
+        assert model.sampler_.pairs_.domain == FLAT.domain
+        return
+    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
+        model.fit(X[:, :1], y, **reference)
+    np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
 
 
 def test_a_declared_sensitivity_is_of_frames_in_the_schema():
@@ -421,18 +417,3 @@ def test_references_that_lack_targets_are_refused():
     bound = PrivateLogisticRegression(sensitivity="bound", x_norm=1.0)
     labels = np.where(X[:, 0] > 0, "no", "yes")
     assert bound.fit(X, labels, X_reference=CLASSES).classes_.tolist() == ["no", "yes"]
-
-
-# A sensitivity that is declared
-
-
-def test_records_are_clipped_for_a_declared_sensitivity_as_well():
-    X, y = numbers(40), np.arange(40)
-    known = KnownSensitivity(0.5)
-    model = PrivateRidge(epsilon=math.inf, sensitivity=known)
-    model.fit(X, y, X_reference=FLAT)
-    expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
-    np.testing.assert_allclose(model.coef_, expected.coef_)
-    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
-        model.fit(X[:, :1], y, X_reference=FLAT)
-    np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)

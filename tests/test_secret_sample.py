@@ -215,15 +215,16 @@ def test_a_model_is_saved_without_its_draw():
 
 def test_a_draw_takes_only_its_records_in_their_order():
     half = SecretSample(0.5).draw(pd.DataFrame(X))
+    model, sampler = make("ridge", half)[0], secret(half, query=MeanQuery())
+    released = secret(half, query=MeanQuery()).fit(X)
     for others in (X[::-1], X[:-1], X + 1):
-        with pytest.raises(ValueError, match="must be the records that the secret"):
-            secret(half, query=MeanQuery()).fit(others)
-        model, _ = make("ridge", half)
-        with pytest.raises(ValueError, match="must be the records that the secret"):
-            model.fit(others, Y[: len(others)])
-    sampler = secret(half, query=MeanQuery()).fit(X)
-    with pytest.raises(ValueError, match="must be the records that the secret"):
-        sampler.release(X[::-1])
+        for use in (
+            lambda: sampler.fit(others),
+            lambda: model.fit(others, Y[: len(others)]),
+            lambda: released.release(others),
+        ):
+            with pytest.raises(ValueError, match="must be the records that the secret"):
+                use()
 
 
 def test_values_are_in_no_message():

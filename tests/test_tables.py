@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from guises import GUISES, N_ROWS, as_objects, as_polars, people, sparse_table
+from query_pairs import pairs_from
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
@@ -22,7 +23,7 @@ from skparisk._private_data import validate_private_records, validate_records
 from skparisk.core.release import answered
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
-from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
+from skparisk.neighbors import sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import SchemaReference, TableReference, as_reference
 from skparisk.reference._records import Schema, as_records
@@ -59,14 +60,6 @@ def mixed_sample(n_records, rng):
     return people(n_records, rng.integers(2**32))
 
 
-def as_pairs(reference, **parameters):
-    """Return a few pairs of databases of a reference."""
-    source = bind_pairs(
-        reference, n_pairs=3, n_records=5, relation="replace-one", seed=SEED
-    )
-    return draw_pairs(source, n_records=5, start=0, size=3, seed=SEED, **parameters)
-
-
 @pytest.mark.parametrize(
     "made",
     [
@@ -80,7 +73,7 @@ def as_pairs(reference, **parameters):
 )
 def test_functions_make_records_of_any_kind(made):
     reference = as_reference(lambda n, rng: made(mixed_sample(n, rng)))
-    pairs = as_pairs(reference)
+    pairs = pairs_from(reference, 5, "replace-one", size=3)
     expected = as_records(made(people(3)))
     assert type(pairs.pool.X) is type(expected)
     Schema.of(expected).check_same(Schema.of(pairs.pool.X))

@@ -318,6 +318,7 @@ def test_methods_that_the_estimator_lacks_are_lacking():
     assert not hasattr(private(Ridge()), "transform")
     assert not hasattr(private(Ridge()), "sample")
     assert not hasattr(private(Ridge()), "set_output")
+    assert not hasattr(private(SGDClassifier()), "partial_fit")
 
 
 def test_type_and_tags_are_those_of_the_estimator():
@@ -346,11 +347,7 @@ def test_type_and_tags_are_those_of_the_estimator():
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        GaussianMixture(),
-        ShrunkCovariance(),
-        QuantileTransformer(n_quantiles=9),
-    ],
+    [GaussianMixture(), ShrunkCovariance(), QuantileTransformer(n_quantiles=9)],
 )
 def test_what_was_not_released_is_not_completed(estimator):
     fitted = estimator.fit(X)

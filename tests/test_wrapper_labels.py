@@ -25,7 +25,6 @@ from skparisk import (
     PrivacyLeakWarning,
     SensitivitySampler,
 )
-from skparisk._classes import PublicClasses
 from skparisk.queries import (
     AttributeReader,
     EstimatorQuery,
@@ -125,14 +124,6 @@ def test_class_missing_in_a_resample_of_private_data_is_not_named():
     assert "yew" not in str(error.value)
 
 
-def test_class_missing_in_a_sampled_pair_is_named():
-    """Half of the databases lack a class of one record, where 17 % may."""
-    labels = np.where(np.arange(160) < 1, 3.0, np.arange(160) % 2)
-    model = private(GaussianNB(), sensitivity=SensitivitySampler(n_pairs=40))
-    with pytest.raises(CalibrationError, match=r"class 3 \(number 2 of 3\) is missing"):
-        model.fit(X, labels[:80], X_reference=X_PUBLIC, y_reference=labels)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
@@ -178,15 +169,3 @@ def test_label_codes():
             label_codes([1, label], (1.0, 3.0))
     with pytest.raises(ValueError, match=r"one dimension, got shape \(1, 2\)"):
         label_codes([[1, 3]], (1.0, 3.0))
-
-
-def test_text_and_numbers_are_no_classes_of_each_other():
-    text, numbers = PublicClasses.of(["a", "b"], "y"), PublicClasses.of([1, 2], "y")
-    for classes, labels in ((text, [1, 2]), (numbers, ["1", "b"])):
-        with pytest.raises(
-            ValueError, match="y has labels that are not among the class"
-        ):
-            classes.encode(labels, "y")
-    mixed = PublicClasses.of(np.array(["a", "b"], dtype=object), "y")
-    with pytest.raises(ValueError, match="y has labels that are not among the classes"):
-        mixed.encode(np.array([1, 2]), "y")

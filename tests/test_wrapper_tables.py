@@ -8,9 +8,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import (
-    RandomForestClassifier,
-)
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_regression
@@ -131,41 +129,17 @@ def test_categories_that_only_private_records_have_are_unknown():
     assert "Xanadu" not in str(error.value)
 
 
+FILLED = make_column_transformer((SimpleImputer(), ["age", "income"]))
+BINNED = make_column_transformer((KBinsDiscretizer(3, strategy="uniform"), ["age"]))
+CHOSEN = SelectFromModel(Lasso(0.1), threshold=-np.inf)
+ELIMINATED = RFE(Ridge(), n_features_to_select=1)
+# Nystroem keeps single records; polynomials learn only how many columns there are.
+POLYNOMIAL = (StandardScaler(), PolynomialFeatures(), PCA(2), LinearRegression())
 PUBLIC_STEPS = [
-    (
-        make_pipeline(
-            make_column_transformer((SimpleImputer(), ["age", "income"])),
-            Nystroem(n_components=5),  # keeps single records
-            Ridge(),
-        ),
-        ("nystroem",),
-    ),
-    (
-        make_pipeline(
-            make_column_transformer((KBinsDiscretizer(3, strategy="uniform"), ["age"])),
-            Ridge(),
-        ),
-        ("columntransformer__kbinsdiscretizer",),
-    ),
-    (
-        make_pipeline(
-            make_column_transformer((SimpleImputer(), ["age", "income"])),
-            SelectFromModel(Lasso(0.1), threshold=-np.inf),
-            RFE(Ridge(), n_features_to_select=1),
-            Ridge(),
-        ),
-        ("selectfrommodel", "rfe"),
-    ),
-    (
-        make_pipeline(
-            make_column_transformer((SimpleImputer(), ["age", "income"])),
-            StandardScaler(),
-            PolynomialFeatures(),  # learns no more than how many columns there are
-            PCA(2),
-            LinearRegression(),
-        ),
-        (),
-    ),
+    (make_pipeline(FILLED, Nystroem(n_components=5), Ridge()), ("nystroem",)),
+    (make_pipeline(BINNED, Ridge()), ("columntransformer__kbinsdiscretizer",)),
+    (make_pipeline(FILLED, CHOSEN, ELIMINATED, Ridge()), ("selectfrommodel", "rfe")),
+    (make_pipeline(FILLED, *POLYNOMIAL), ()),
 ]
 
 
@@ -453,17 +427,6 @@ def test_private_frame_as_its_own_reference_is_recognized():
         private(PIPE).fit(
             to_polars(FRAME), ANSWER, X_reference=shuffled, y_reference=ANSWER[::-1]
         )
-
-
-def test_weights_and_partial_fits_are_refused():
-    model = private(Ridge(), **DECLARED)
-    X = FRAME[["age"]]
-    with pytest.raises(
-        ValueError, match="sample_weight must be None with a sensitivity"
-    ):
-        model.fit(X, SCORE, sample_weight=np.arange(90))
-    model.fit(X, SCORE)
-    assert not hasattr(model, "partial_fit")
 
 
 @pytest.mark.slow
