@@ -130,7 +130,8 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
 def hide_counts(function: Function) -> Function:
     """Let no error of a function show how many rows there are, as a shape does.
 
-    That is private where people have several, and with "add-remove".
+    Where that is private: with `groups`, or where it is one of an object whose
+    neighbors have one record more or less.
     """
 
     @wraps(function)
@@ -138,7 +139,9 @@ def hide_counts(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            error.args = tuple(map(_without_counts, error.args))
+            relation = getattr(args[0], "relation", None) if args else None
+            if kwargs.get("groups") is not None or relation == "add-remove":
+                error.args = tuple(map(_without_counts, error.args))
             raise
 
     return cast(Function, hiding)
@@ -146,9 +149,8 @@ def hide_counts(function: Function) -> Function:
 
 def _without_counts(told: Any) -> Any:
     """Return a message without the number of rows in a shape; intervals are none."""
-    if isinstance(told, str) and "shape" in told:
-        return re.sub(r"(?<!reshape)\(\d+(?=,)", "(n", told)
-    return told
+    shape = r"(?<!reshape)\(\d+(?=,[\d, ]*\))"
+    return re.sub(shape, "(n", told) if isinstance(told, str) else told
 
 
 def private_people(

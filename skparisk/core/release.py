@@ -181,20 +181,21 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
         # Not that of a KeyError, which is nothing but the key.
         if isinstance(failure, ArithmeticError | TypeError | ValueError):
             message = str(failure)
-        failure = kind(without_values(message))
+        failure = kind(without_values(message, quoted=False))
     # Raised outside, so that the error does not come along.
     failure.__cause__ = failure.__context__ = None
     raise failure.with_traceback(None)
 
 
-def without_values(message: str) -> str:
+def without_values(message: str, *, quoted: bool = True) -> str:
     """Return the part of a message of others that shows no value of the data.
 
     What scikit-learn tells after a colon, in brackets or on further lines may be
     values, such as the text that is no number; but for the advice to reshape. So may
-    what Python tells in quotes, such as the text that is no date.
+    what Python tells in quotes, such as the text that is no date, unless it is kept.
     """
-    told = re.split(r"\n|: | \[|(?<!\w)b?['\"]", message, maxsplit=1)[0]
+    quotes = "" if quoted else "|(?<!\\w)b?['\"]"
+    told = re.split(rf"\n|: | \[{quotes}", message, maxsplit=1)[0]
     if told != message:
         told = (
             f"{told.rstrip(': ')} (the rest is not shown because it may reveal "
