@@ -3,12 +3,7 @@
 from functools import partial
 
 from skparisk.core.claim import DominatingLoss, as_certificates, mint
-from skparisk.core.compose import (
-    Totals,
-    compose_basic,
-    compose_exact,
-    compose_parallel,
-)
+from skparisk.core.compose import Totals, compose_basic, compose_exact, compose_parallel
 from skparisk.core.laws import Gaussian
 
 DELTA = 1e-5

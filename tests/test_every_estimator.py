@@ -19,10 +19,7 @@ import pytest
 import sklearn
 from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.experimental import (  # noqa: F401
-    enable_halving_search_cv,
-    enable_iterative_imputer,
-)
+from sklearn.experimental import enable_halving_search_cv, enable_iterative_imputer  # noqa: F401
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
@@ -309,11 +306,7 @@ SECTIONS = {
         "Fits to several databases answer alike. Check that this also holds for your "
         "own records.",
     ),
-    "refused": (
-        "Refused",
-        "{} are refused, with advice in the error.",
-        "",
-    ),
+    "refused": ("Refused", "{} are refused, with advice in the error.", ""),
 }
 
 

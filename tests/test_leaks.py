@@ -70,11 +70,7 @@ RELEASES = {
     ),
     "bound": lambda epsilon: _numbers(
         PrivateRidge(
-            1.0,
-            epsilon=epsilon,
-            sensitivity="bound",
-            x_norm=9.0,
-            y_bounds=(-9, 9),
+            1.0, epsilon=epsilon, sensitivity="bound", x_norm=9.0, y_bounds=(-9, 9)
         ).fit(X, Y)
     ),
     "declared": lambda epsilon: _numbers(

@@ -427,6 +427,11 @@ def test_bad_configurations_are_refused():
             {"query": np.mean, "n_records": 1, "relation": "add-remove"},
             "n_records must be a whole number >= 2, got 1",
         ),
+        (
+            {"query": np.mean, "relation": "add-remove"}
+            | {"reference": TableReference(PUBLIC)},
+            "n_records must be given with relation='add-remove', got None",
+        ),
         ({"query": lambda X, y: y.mean()}, "y must be given because the query"),
         ({"query": RidgeQuery()}, "y must be given because the query"),
         (

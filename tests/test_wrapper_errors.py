@@ -37,11 +37,7 @@ from wrapped import (
     private,
 )
 
-from skparisk import (
-    IncompatibleError,
-    PrivacyLedger,
-    SensitivitySampler,
-)
+from skparisk import IncompatibleError, PrivacyLedger, SensitivitySampler
 from skparisk.queries import AttributeReader, EstimatorQuery
 
 
@@ -74,26 +70,11 @@ OF_NUMBERS = "after fit that is an array"
 INCOMPATIBLE = [
     (GradientBoostingRegressor(n_estimators=2), TREES),
     (KNeighborsRegressor(), "What KNeighborsRegressor learned is no .* or grows with"),
-    (
-        StandardScaler(with_mean=False, with_std=False),
-        "finds nothing that StandardSca",
-    ),
-    (
-        OneHotEncoder(),
-        "What OneHotEncoder learns is no array of numbers, such as cate",
-    ),
-    (
-        VarianceThreshold(),
-        "VarianceThreshold chooses columns, .* Let it be a step of",
-    ),
-    (
-        SVC(),
-        "cannot be served .*: wrap it in a CalibratedClassifierCV, and release",
-    ),
-    (
-        KernelRidge(kernel="precomputed"),
-        "fitted to labels, mappings, images or number",
-    ),
+    (StandardScaler(with_mean=False, with_std=False), "finds nothing that StandardSca"),
+    (OneHotEncoder(), "What OneHotEncoder learns is no array of numbers, such as cate"),
+    (VarianceThreshold(), "VarianceThreshold chooses columns, .* Let it be a step of"),
+    (SVC(), "cannot be served .*: wrap it in a CalibratedClassifierCV, and release"),
+    (KernelRidge(kernel="precomputed"), "fitted to labels, mappings, images or number"),
     (LabelEncoder(), "LabelEncoder is fitted to labels, mappings"),
     (MultiOutputClassifier(GaussianNB()), "is given several labels of each record"),
     (DictVectorizer(), "DictVectorizer is fitted to labels, mappings"),
@@ -107,19 +88,11 @@ WRONG = [
         {"release": ("coefs_",)},
         f"MLPRegressor has no attribute 'coefs_' {OF_NUMBERS}",
     ),
-    (
-        Odd("text"),
-        {"release": ("value_",)},
-        f"no attribute 'value_' {OF_NUMBERS} of",
-    ),
+    (Odd("text"), {"release": ("value_",)}, f"no attribute 'value_' {OF_NUMBERS} of"),
     (DBSCAN(), {}, "does not know what DBSCAN is for, .* that it is fitted to: take"),
     (PCA(9), {}, MADE_UP),
     (NO_IDEA, {}, "predict of Odd fails on public records: no idea"),
-    (
-        NO_IDEA,
-        at_points("predict"),
-        "fitted to public records, fails at X_public: no",
-    ),
+    (NO_IDEA, at_points("predict"), "fitted to public records, fails at X_public: no"),
     (
         RadiusNeighborsRegressor(1e-9),
         at_points("predict"),
@@ -129,16 +102,8 @@ WRONG = [
     (Ridge, {}, "estimator must be an instance of a scikit-learn"),
     (Ridge(), {"release": ("coef_",) * 2}, "of distinct names"),
     (Ridge(), {"release": "coef_"}, "predict_proba'; got 'coef_'"),
-    (
-        Ridge(),
-        at_points("predict_proba"),
-        "got 'predict_proba' for the regressor Rid",
-    ),
-    (
-        LinearSVC(),
-        at_points("predict_proba"),
-        "'predict_proba' for classifiers that",
-    ),
+    (Ridge(), at_points("predict_proba"), "got 'predict_proba' for the regressor Rid"),
+    (LinearSVC(), at_points("predict_proba"), "'predict_proba' for classifiers that"),
     (Ridge(), {"release": "predict"}, "X_public must be given"),
     (Ridge(), at_points("predict", [[np.nan] * 4]), "X_public contains NaN"),
     (

@@ -114,6 +114,12 @@ def test_queries_with_what_has_no_pickle_are_like_nothing():
 # Samplers that are used again
 
 
+def test_fitted_pairs_of_another_question_are_refused():
+    sampler = fit_public(private(Ridge())).sampler_
+    with pytest.raises(IncompatibleError, match=r"was fitted for Ridge \(coef_, inte"):
+        private(Ridge(), ("coef_",), sensitivity=sampler).fit(X, Y)
+
+
 def test_fitted_pairs_of_predictions_serve_again():
     model = private(RandomForestRegressor(2), "predict", X_public=POINTS)
     fit_public(model)
