@@ -139,12 +139,18 @@ def hide_counts(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            relation = getattr(args[0], "relation", None) if args else None
-            if kwargs.get("groups") is not None or relation == "add-remove":
+            if kwargs.get("groups") is not None or any(map(_adds_or_removes, args[:1])):
                 error.args = tuple(map(_without_counts, error.args))
             raise
 
     return cast(Function, hiding)
+
+
+def _adds_or_removes(asked: Any) -> bool:
+    """Tell if a method is of an object whose neighbors have another size."""
+    parts = asked.get_params().values() if hasattr(asked, "get_params") else ()
+    relations = (getattr(part, "relation", None) for part in (asked, *parts))
+    return "add-remove" in map(str, relations)
 
 
 def _without_counts(told: Any) -> Any:

@@ -389,7 +389,7 @@ BAD = {
     "--report r.pdf": "must end in .html, .json, .md, got 'r.pdf'",
     "--report r.html": "'r.html' must be a new file: it is there already",
     "--output no/x.skops": "must be a new file in a folder that exists",
-    "--reference binary.csv": "'binary.csv' must be a CSV that begins with",
+    "--reference binary.csv": "'binary.csv' must be in UTF-8",
     "--reference more.csv": "'private.csv' lacks the columns ['more']",
     "--ledger no.ledger": "no.ledger",
     "--ledger small.ledger": "the budget of the ledger has no room",

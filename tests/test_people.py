@@ -929,10 +929,12 @@ def mean_of_people():
     return sampler.fit(X, groups=IDS)
 
 
+ADDED = SensitivitySampler(n_records=60, relation="add-remove")
+
+
 def mean_of_secretly_many():
-    sampler = SensitivitySampler(MeanQuery(), n_records=60, relation="add-remove")
-    sampler.set_params(reference=TableReference(X_PUBLIC), gamma=0.2)
-    return sampler.fit(X_PUBLIC)
+    sampler = clone(ADDED).set_params(query=MeanQuery(), gamma=0.2)
+    return sampler.set_params(reference=TableReference(X_PUBLIC)).fit(X_PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -954,6 +956,8 @@ def mean_of_secretly_many():
         lambda: mean_of_people().release(X[1:], groups=IDS),
         lambda: SensitivitySampler(MeanQuery()).fit(RAGGED, groups=IDS),
         lambda: mean_of_secretly_many().release(RAGGED),
+        lambda: PrivateRidge(sensitivity=ADDED).fit(RAGGED, Y),
+        lambda: PrivateGridSearchCV(PrivateRidge(sensitivity=ADDED), {}).fit(X, RAGGED),
     ],
 )
 def test_no_error_tells_how_many_rows_there_are(act):
