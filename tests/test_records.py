@@ -12,7 +12,15 @@ import pytest
 from guises import N_ROWS, as_categories, as_polars, as_records, people, schema_of
 from scipy import sparse
 
-from skparisk.core.sealed import copy_records, take_rows
+from skparisk.core.sealed import (
+    copy_records,
+    group_rows,
+    ids_of,
+    is_series,
+    key_of_id,
+    take_rows,
+    text_of,
+)
 from skparisk.reference import TableReference
 
 
@@ -202,3 +210,34 @@ def test_kinds_of_rare_columns():
         "bytes": "text",
         "never": "missing",
     }
+
+
+def test_ids_are_what_python_has_for_them():
+    """Whatever they are in; dates by the microsecond."""
+    for one in (np.array([7]), pd.Series([7]), pl.Series([7]), [7], (7,)):
+        assert [(type(x), x) for x in ids_of(one)] == [(int, 7)]
+    day, hour = datetime.datetime(2020, 1, 1), datetime.timedelta(hours=1)
+    assert ids_of(np.array([day], dtype="M8[ns]")) == [day]
+    assert ids_of(np.array([hour], dtype="m8[ns]")) == [hour]
+    for none in (np.ones((2, 2)), "ab", 7, [[1]], iter([7])):
+        assert ids_of(none) is None
+    rows = group_rows([1, 0] * 50, "groups", 100).rows
+    assert rows.tolist() == [*range(0, 100, 2), *range(1, 100, 2)]
+
+
+def test_ids_of_other_types_are_compared_by_what_they_spell():
+    for one, key in (("1.0", 1), (b" 7 ", 7), ("1.5", 1.5), (b"a\xff", "a\ufffd")):
+        assert (type(key_of_id(one)), key_of_id(one)) == (type(key), key)
+    assert key_of_id("2020-01-01") == datetime.datetime(2020, 1, 1)
+
+
+def test_series_are_columns_of_pandas_and_polars():
+    assert is_series(pd.Series([1]))
+    assert is_series(pl.Series([1]))
+    for other in (np.ones(2), [1], pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})):
+        assert not is_series(other)
+
+
+def test_texts_that_no_file_holds_are_read_without_an_error():
+    assert text_of("a\ud800") == "a?"
+    assert text_of(10**5000) == "\N{REPLACEMENT CHARACTER}"

@@ -690,7 +690,7 @@ def test_targets_are_read_as_they_were_sampled():
     _, found = seen((PUBLIC, TARGETS), (PRIVATE, one), spy_on_both)
     np.testing.assert_array_equal(found, Y)
     swapped = pd.DataFrame({"b": TARGETS, "a": Y})
-    message = r"the columns \['a', 'b'\], but y has the same columns in another order"
+    message = r"^The reference has the columns \['a', 'b'\], but y has the same columns"
     with pytest.raises(IncompatibleError, match=message):
         seen((PUBLIC, frames[0]), (PRIVATE, swapped), spy_on_both)
     with pytest.raises(ValueError, match="Input y contains NaN"):
