@@ -31,6 +31,7 @@ from skparisk.core.claim import (
     over_private_records,
 )
 from skparisk.core.compose import compose_basic
+from skparisk.core.rounding import ceil_text
 from skparisk.mechanisms import Exponential
 
 LEAKS, NO_NOISE, PROVISOS = words().LEAKS, words().NO_NOISE, words().PROVISOS
@@ -646,3 +647,7 @@ def test_an_audit_that_supports_a_declared_law_settles_the_doubt():
         audit = dataclasses.replace(SUPPORTED, **changes)
         with pytest.raises(ValueError, match=r"must have what follows .*made-up"):
             filed(certificate(**law, audit=audit))
+
+
+def test_a_probability_next_to_one_is_not_rounded_to_one():
+    assert [ceil_text(x) for x in (0.9999999, 1.0)] == ["0.9999999", "1"]
