@@ -127,10 +127,10 @@ def _learned_the_same(one: Any, other: Any) -> bool:
         return False
     numbers = [
         {
-            name: np.asarray(vars(part)[name])
+            name: np.asarray(value)
             for name in fitted_names(part)
-            if isinstance(vars(part)[name], np.ndarray | float)
-            and np.asarray(vars(part)[name]).dtype.kind == "f"
+            if isinstance(value := vars(part)[name], np.ndarray | float)
+            and np.asarray(value).dtype.kind == "f"
         }
         for part in (one, other)
     ]

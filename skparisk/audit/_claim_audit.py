@@ -195,7 +195,7 @@ def _first_fit(estimator: Any, database: Records, params: Mapping[str, Any]) -> 
 
 
 def places_of(fits: list[Any]) -> dict[str, int]:
-    """Return the sizes of numbers by place: of those that differ among fits, or all."""
+    """Return the sizes of all numbers by place, or of those different among fits."""
     sizes: dict[str, int] = {}
     values: dict[str, list[bytes]] = {}
     for fitted in fits:

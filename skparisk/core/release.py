@@ -85,7 +85,7 @@ _ATTEMPTS = 16
 
 
 def _show_aloud(show: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return what shows warnings, but for those of a silent thread."""
+    """Return the same display of warnings, without those of a silent thread."""
 
     def shown(message: Any) -> None:
         if _thread.depth == 0:
@@ -129,7 +129,7 @@ def unseen() -> Iterator[list[type[BaseException]]]:
             yield failed
     except KeyboardInterrupt:
         interrupted = True
-    except BaseException as error:  # what it says is not shown
+    except BaseException as error:  # its message is not shown
         failed.append(type(error))
     if interrupted:
         raise KeyboardInterrupt
@@ -167,8 +167,8 @@ def forgetting(function: _Function) -> _Function:
 def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any:
     """Return what a check of private data returns, without values in its message.
 
-    Nor those of a public table, which may be the private one by mistake. Errors of this
-    package show none, and stay what they are.
+    Nor those of a public table: it may be the private one by mistake. Errors of this
+    package show none, and stay the same.
     """
     try:
         return check(*data, **parameters)
@@ -405,8 +405,8 @@ def answered(
 
     Neither a warning nor the message of an error is shown, as both would be a release;
     that there is no answer is said in the same words whatever the reason. The query
-    works on copies, so that it cannot change what it is asked about. A function of the
-    caller's own can still print or store the records.
+    works on copies, so it cannot change the records. A function of the caller's own can
+    still print or store them.
     """
     name, answer = str(query), None
     # That it failed is said below, outside, so that the error does not come along.

@@ -178,9 +178,12 @@ class PrivateRidge(
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
-        groups, groups_reference, sample_weight, sample_weight_reference : array-like
-            Whose each private and each public row is, if people have several, and how
-            much it counts: :ref:`private-fit`.
+        groups, groups_reference : array-like, default=None
+            Whose each private and each public row is, if people have several:
+            :ref:`private-fit`.
+
+        sample_weight, sample_weight_reference : array-like, default=None
+            How much each private and each public row counts: :ref:`private-fit`.
 
         Raises
         ------

@@ -276,7 +276,7 @@ class _Task:
 
 
 def _answer(task: _Task, n_jobs: int | None) -> Generator[_Block]:
-    """Yield two blocks, with what is done once, and others of workers if that pays."""
+    """Yield two blocks, set-up included, and others from workers if that pays."""
     n_workers, (backend, _) = effective_n_jobs(n_jobs), get_active_backend()
     for block in task.answer(0, task.n_blocks):
         yield block

@@ -1035,7 +1035,7 @@ default="auto"
         return Target.of_advantage(self.advantage, self.gamma)
 
     def _agree(self, n_pairs: int | str, n_neighbors: int | None = None) -> Terms:
-        """Return what is asked for, checked; with the neighbors that pairs have."""
+        """Return the checked request, with the neighbors of the pairs."""
         return agree(
             n_pairs,
             self._target(),
