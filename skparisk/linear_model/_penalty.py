@@ -80,7 +80,7 @@ class AskedPenalty:
         data: TrainingData,
         start: PublicStart | None = None,
     ) -> tuple[Any, PenaltyChoice | None]:
-        """Return the query with its penalty, and the comparison of penalties or None."""
+        """Return the query with its penalty, and a comparison of penalties or None."""
         if not self.chosen or (data.reference_is_private and self.optional):
             self._check_width(data.features.shape[1])
             return in_units(query, self.units), None

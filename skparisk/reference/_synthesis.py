@@ -105,7 +105,7 @@ class Axis:
         return self.n_bins + (isinstance(self.column, Interval) and self.column.missing)
 
     def place(self, values: NDArray[Any], rng: np.random.Generator) -> _Floats:
-        """Return positions in [0, n_counts); random ones in bins of categories and gaps."""
+        """Return positions in [0, n_counts): random ones for categories and gaps."""
         anywhere = rng.random(len(values))
         if isinstance(self.column, Categories):
             known = {value: place for place, value in enumerate(self.column.values)}
